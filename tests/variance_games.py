@@ -1,6 +1,6 @@
 """Regret with and without the noise of every row: Wang et al.'s problem, with full noise in one round of ten.
 
-`python tests/variance_games.py` prints the figures of docs/claims.md, a few minutes.
+`python tests/variance_games.py` prints the figures of docs/claims/heavy_tails.md, a few minutes.
 """
 
 import time

@@ -328,8 +328,8 @@ def bake_off():
     page = (HERE.parent / "recommended_measured.md").read_text()
     table = [line for line in page.splitlines() if line.startswith("| ")]
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
-    names = next(line for line in lines if "ours / VW" in line)
-    wanted = {"ours, %": OURS, "argmax, %": ARGMAX, "best VW, %": PEER, "best linear of ours, %": TUNED[0]}
+    names = next(line for line in lines if "ContextualBandit / VW" in line)
+    wanted = {"ContextualBandit": OURS, "argmax": ARGMAX, "best VW": PEER, "best linear bandit": TUNED[0]}
     rows = [
         {"set": line[0], "policy": label, "group": label, "rate": float(line[names.index(column)])}
         for line in lines[lines.index(names) + 2 :]

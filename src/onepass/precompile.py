@@ -59,7 +59,7 @@ def crossed(bandit: Any) -> None:
 
 
 def kernel(bandit: Any) -> None:
-    """Play some rounds."""
+    """Play some rounds with a kernel bandit."""
     for _ in range(4):
         arm = bandit.decide().arm
         bandit.learn(None, float(arm % 3), arm)
@@ -67,7 +67,7 @@ def kernel(bandit: Any) -> None:
 
 
 def learner(found: Any) -> None:
-    """Learn rows of an online kernel learner, and predict two of them."""
+    """Learn rows with the online kernel learner `found`, and predict two rows."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((ROWS, DIM))
     found.partial_fit(rows, np.where(rows[:, 0] > 0.0, 1.0, -1.0))
@@ -75,7 +75,7 @@ def learner(found: Any) -> None:
 
 
 def several() -> None:
-    """Learn three classes with one multiclass learner, and predict."""
+    """Learn rows of three classes with a multiclass learner, and predict classes."""
     rows = np.random.default_rng(0).standard_normal((ROWS, DIM))
     found = MulticlassNewton(classes=3, learner=op.KernelNewton())
     found.partial_fit(rows, np.arange(ROWS) % 3.0).predict(rows[:2])
@@ -97,7 +97,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
 
 
 def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield the name of every job and the function that does it; a job compiles the code of one recipe or tool."""
+    """Yield the name of every job and the function that does it; a job compiles the code of one bandit or tool."""
     for name, options in SHARED.items():
         yield name, partial(call, shared, name, dim=DIM, **options)
     for name in PER_ARM:
@@ -115,13 +115,16 @@ def jobs() -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 def call(use: Callable[[Any], None], name: str, *args: Any, **options: Any) -> None:
-    """Build the recipe or learner `name` with these arguments, and call `use` with it."""
+    """Make the bandit or learner `name` with these arguments, and call `use` with it."""
     place = op.learner if name in op.learner.__all__ else op
     use(getattr(place, name)(*args, **options))
 
 
 def main(names: Collection[str] = ()) -> int:
-    """Do the jobs with these names, or all jobs, with a progress bar on standard error, and return the exit code."""
+    """Do the jobs with these names, or all jobs if there are none, and return the exit code.
+
+    A progress bar is shown on standard error.
+    """
     every, before = list(jobs()), cache.count_entries(compilation.entry_suffix())
     unknown = set(names) - {name for name, _ in every}
     if unknown:
@@ -147,7 +150,7 @@ def main(names: Collection[str] = ()) -> int:
 
 
 def show(done: int, count: int, name: str) -> None:
-    """Show that `done` of `count` jobs are finished, and the name of the present one.
+    """Show that `done` of `count` jobs are finished, and the name of the current job.
 
     On a terminal this is a bar in one line, elsewhere one line for every job.
     """

@@ -298,8 +298,9 @@ def test_what_cannot_be_explained_gets_one_clear_sentence():
             call()
 
 
-def test_the_page_on_explanations_runs():
-    page = Path(__file__).parents[2] / "docs" / "explanations.md"
+@pytest.mark.parametrize("name", ["explanations", "explanations_kernels"])
+def test_the_pages_on_explanations_run(name):
+    page = Path(__file__).parents[2] / "docs" / f"{name}.md"
     found = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert found.attempted > 0
     assert found.failed == 0

@@ -279,7 +279,8 @@ def test_the_commands_of_the_pages_run(service, tmp_path):
     """As they stand, but for the address; curl reads from a file of its own which key to send."""
     said = f'header = "authorization: Bearer {service.key}"\nsilent\nshow-error\nfail-with-body\n'
     (tmp_path / ".curlrc").write_text(said)
-    blocks = [*examples("client.md", "sh"), *examples("service.md", "sh")]
+    pages = ("client.md", "service.md", "service_evaluations.md")
+    blocks = [block for page in pages for block in examples(page, "sh")]
     commands = [found for block in blocks for found in re.findall(r"^curl .*(?:\n[ }\]].*)*", block, re.M)]
     assert len(commands) > 10
     answers = []

@@ -22,7 +22,9 @@ def test_examples_run(script, capsys):
 PAGES = [
     "ab_test",
     "cluster",
+    "cluster_shards",
     "decisions",
+    "exploration",
     "faq",
     "features",
     "first_loop",
@@ -41,6 +43,7 @@ PAGES = [
     "kernel_learners",
     "lists",
     "log",
+    "pending_rewards",
     "recommender",
     "tasks",
     "tour",

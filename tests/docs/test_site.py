@@ -84,16 +84,16 @@ def test_a_class_without_members_or_with_named_ones_shows_no_inherited_ones():
 # ---- code ----
 
 RUN = {  # by which test the blocks of Python of a page run
-    "test_documents": "ab_test cluster decisions faq features first_loop forgetting frames heavy_tails how/budgets"
-    " how/heavy_tails how/linear how/sketches"
-    " kernel_bandits kernel_learners lists log recommender safe_baseline saving sketches tasks tour"
+    "test_documents": "ab_test cluster cluster_shards decisions exploration faq features first_loop forgetting frames"
+    " heavy_tails how/budgets how/heavy_tails how/linear how/sketches"
+    " kernel_bandits kernel_learners lists log pending_rewards recommender safe_baseline saving sketches tasks tour"
     " warm_start which",
     "test_site_examples": "adapters clicks evaluation formats late_conversions merging news personalizer processes"
-    " recommended route_prompts systems threads tuning",
+    " recommended route_prompts systems systems_control threads tuning",
     "test_client": "client",
     "test_dsjson_page": "dsjson",
     "test_experiment_own": "experiments",
-    "test_explanations": "explanations",
+    "test_explanations": "explanations explanations_kernels",
     "test_feature_map_skeleton": "feature_maps",
 }
 

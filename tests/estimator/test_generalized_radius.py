@@ -1,4 +1,4 @@
-"""The radius of GLB-OMD (docs/clicks.md): its deterministic half for any rewards, and coverage in all rounds.
+"""The radius of GLB-OMD (docs/clicks/radius.md): its deterministic half for any rewards, and coverage in all rounds.
 
 Notation: ell(z) = m(z) - r z, ell' = mu - r, ell'' = mu', |mu''| <= R mu'; ||theta_*|| <= H_*, rows of length at most
 L, all theta in the ball of S. The letters are those of `glb_omd.py`: H_t before row t, with H_1 = reg I; w_t =

@@ -177,4 +177,4 @@ def test_known_records_become_rows_in_less_than_the_time_that_hashing_takes():
         },
         asked,
     )
-    assert least["rows"] < 0.7 * least["hashed"]  # a third as measured: docs/features.md
+    assert least["rows"] < 0.7 * least["hashed"]  # a third as measured: docs/features_measured.md

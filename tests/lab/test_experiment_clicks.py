@@ -42,7 +42,7 @@ def regret(bandit, chunk):
 
 @pytest.mark.parametrize(("size", "share"), [(3.0, 0.9), (6.0, 0.85)])
 def test_glb_omd_loses_less_than_ridge_ucb_and_little_more_than_a_fit_of_all_rows(size, share):
-    """Parameters as tuned (docs/clicks.md); 20 seeds in `make test-long`."""
+    """Parameters as tuned (docs/clicks/compared.md); 20 seeds in `make test-long`."""
     tuned = {3.0: ({"reg": 1.0, "exploration": 0.2}, 0.3, 0.8), 6.0: ({"reg": 0.3, "exploration": 0.8}, 0.03, 0.4)}
     mirror, reg, beta = tuned[size]
     found = {"mirror": [], "ridge": [], "offline": []}

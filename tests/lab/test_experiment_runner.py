@@ -30,18 +30,15 @@ from onepass.lab.bakeoff.study import BakeOff
 from onepass.lab.bandits.environments import gaussian_rows
 from onepass.lab.datasets import SOURCES
 from onepass.lab.dynamics.study import DynamicsStudy
-from onepass.lab.made_costs.study import MadeCosts
 from onepass.lab.matrices.figures import ERROR, INVERSE
 from onepass.lab.matrices.tails import Tail, TailStudy
 from onepass.lab.news.study import NewsStudy
 from onepass.lab.noisy.players import Units
 from onepass.lab.noisy.study import NoisyBakeOff
-from onepass.lab.prices.study import PriceStudy
 from onepass.lab.results import CURVES, ROWS, json_line, read, write
-from onepass.lab.safe_baseline.study import SafeBaseline
 from onepass.lab.tuners.problems import PROBLEMS
 from onepass.lab.tuners.study import TunerStudy
-from onepass.lab.warm_start.study import WarmStartStudy
+from onepass.lab.whole_games import GameStudy
 
 ATTEMPTS = 50  # at a run in which the machine does nothing else
 
@@ -267,7 +264,7 @@ def test_every_policy_of_every_suite_can_be_built(suite: Experiment | MatrixStud
         where = {"settings": PROBLEMS[suite.problem]().settings, "seed": 0}
     if isinstance(suite, ABTestStudy):
         where = {"tolerance": suite.tolerance, "seed": 0}
-    if isinstance(suite, WarmStartStudy | PriceStudy | MadeCosts | SafeBaseline):
+    if isinstance(suite, GameStudy):
         where = {}
     for policy in suite.policies:
         policy.build(**where)

@@ -63,7 +63,7 @@ def test_hvt_ucb_at_its_defaults_keeps_its_regret_where_the_best_oful_of_a_grid_
 def test_budgeted_kernel_bandits_pay_at_most_a_tenth_more_than_exact_gp_ucb(suite):
     """20 seeds; the last problem has noise 1, where only half of the arms played are in the dictionary.
 
-    `onepass bench --regret` adds Branin and Hartmann 6, docs/kernel_bandits.md digits.
+    `onepass bench --regret` adds Branin and Hartmann 6, docs/kernel_bandits_measured.md digits.
     """
     study = find(suite)
     wanted = ("GPUCB", "BKB", "BKB every round", "BKB staleness=1", "BKB staleness=2")

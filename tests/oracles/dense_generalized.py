@@ -69,7 +69,7 @@ def offline(family, rows, rewards, reg):
 
 
 def radius(family, state_gain, reg, eta, bound, theta_bound, row_bound, delta, noise=1.0):
-    """beta of docs/clicks.md, on an exact design."""
+    """beta of docs/clicks/radius.md, on an exact design."""
     curved = 0.0 if family == "identity" else 1.0
     steepest = {"logistic": 0.25, "poisson": np.exp(row_bound * bound), "identity": 1.0}[family]
     spread = noise**2 if family == "identity" else 1.0

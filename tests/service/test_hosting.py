@@ -17,7 +17,10 @@ from onepass.log.sqlite import SqliteStore
 from patience import PATIENCE
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("hosting", "service", "log", "commands")
+PAGES = (
+    *("commands", "hosting", "hosting_drill", "hosting_network", "log", "log_commands", "log_verify"),
+    *("service", "service_data", "service_settings"),
+)
 
 
 def commands(page):
@@ -58,7 +61,7 @@ def test_the_unit_of_the_page_names_what_it_starts_by_its_whole_path():
 
 def blocks():
     """The commands of the drill, block by block."""
-    return re.findall(r"^```sh drill\n(.*?)^```$", (DOCS / "hosting.md").read_text(), re.M | re.S)
+    return re.findall(r"^```sh drill\n(.*?)^```$", (DOCS / "hosting_drill.md").read_text(), re.M | re.S)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None or shutil.which("bash") is None, reason="needs bash and curl")

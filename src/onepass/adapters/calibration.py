@@ -30,10 +30,10 @@ def _sigmoid(z: float) -> float:
 
 
 class Calibration:
-    """Slopes of a classifier with a given loss.
+    """Slopes of the logistic curves that turn a classifier's decision values f into probabilities.
 
-    `log_slopes` and `curvatures` hold log a and h: first for f >= 0, then for f < 0. More than two classes use the
-    first entries only.
+    The probability of the second class is 1 / (1 + exp(-a f)). `log_slopes` holds log a, and `curvatures` the curvature
+    h that scales the next step: first for f >= 0, then for f < 0. More than two classes use the first entries only.
     """
 
     log_slopes: list[float]
@@ -43,12 +43,12 @@ class Calibration:
         self.log_slopes, self.curvatures = [math.log(INITIAL_SLOPES.get(loss, 1.0))] * 2, [INITIAL_CURVATURE] * 2
 
     def to_plain(self) -> dict[str, list[float]]:
-        """Return the calibration as plain data."""
+        """Return the slopes and curvatures as plain data for JSON."""
         return {"logs": list(self.log_slopes), "firm": list(self.curvatures)}
 
     @classmethod
     def from_plain(cls, data: Any) -> "Calibration":
-        """Rebuild a calibration from plain data. Raises ValueError if its numbers are out of range."""
+        """Rebuild a calibration from the data of `to_plain`. Raises ValueError if the numbers are out of range."""
         logs, curvatures = [float(v) for v in data["logs"]], [float(v) for v in data["firm"]]
         if len(logs) != 2 or not all(math.isfinite(v) and abs(v) <= MAX_EXPONENT for v in logs):
             raise ValueError(f"calibration has slopes {logs}, expected 2 of at most {MAX_EXPONENT:g} in size")
@@ -62,7 +62,7 @@ class Calibration:
         return Calibration.from_plain(self.to_plain())
 
     def learn(self, decisions: np.ndarray, codes: np.ndarray, weights: np.ndarray | None, forgets: bool = True) -> None:
-        """Learn from the decision values of examples of the classes `codes` (n,).
+        """Update the slopes from the decision values of examples whose classes are `codes` (n,).
 
         `decisions` holds decision values, shape (n,) for two classes and (n, classes) for more. They must be computed
         before the classifier learned the examples. `weights` (n,) are the weights of the examples, 1 if None. Set
@@ -94,7 +94,7 @@ class Calibration:
         return z, p / p.sum()
 
     def probabilities(self, decisions: np.ndarray) -> np.ndarray:
-        """Return probabilities (n, classes) from decisions (n,) for two classes, or (n, classes) for more."""
+        """Return the probabilities (n, classes) for decision values (n,) of two classes, or (n, classes) of more."""
         if decisions.ndim == 1:
             slopes = np.exp(np.where(decisions >= 0.0, self.log_slopes[0], self.log_slopes[1]))
             second = 1.0 / (1.0 + np.exp(-np.clip(slopes * decisions, -MAX_EXPONENT, MAX_EXPONENT)))

@@ -24,18 +24,18 @@ CHUNK_ROUNDS = 50  # rounds of a chunk
 
 
 class ContextualProblem(Protocol):
-    """Contextual problem of `onepass.lab`, or one of your own, with K arms and d features."""
+    """Interface of a contextual problem with K = `arms` arms and d = `dim` features, as those of `onepass.lab`."""
 
     arms: int
     dim: int
 
     def chunk(self, start: int, rounds: int) -> Any:
-        """Return rounds start .. start + rounds - 1: contexts (B, K, d), expected rewards and rewards (B, K)."""
+        """Return B = `rounds` rounds from round `start` on: contexts (B, K, d), expected rewards and rewards (B, K)."""
         ...
 
 
 class FixedArmsProblem(Protocol):
-    """Problem of fixed arms (A, d) with expected rewards (A,)."""
+    """Interface of a problem whose arms `arms` (A, d) never change, with expected rewards `expected` (A,)."""
 
     arms: np.ndarray
     expected: np.ndarray

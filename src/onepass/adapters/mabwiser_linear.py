@@ -23,7 +23,7 @@ KINDS = {LearningPolicy.LinGreedy: MEANS, LearningPolicy.LinUCB: WIDTHS, Learnin
 
 
 def bandit_from_policy(policy: Any, dim: int, seed: int) -> Bandit | None:
-    """Return the bandit for a policy and contexts (dim,), or None for a policy that MABWiser itself implements."""
+    """Return the bandit for a MABWiser policy and contexts (dim,), or None for a policy left to MABWiser itself."""
     linear = (LearningPolicy.LinGreedy, LearningPolicy.LinUCB, LearningPolicy.LinTS)
     if not isinstance(policy, linear) or policy.scale or policy.l2_lambda == 0:
         return None
@@ -42,7 +42,7 @@ def bandit_from_policy(policy: Any, dim: int, seed: int) -> Bandit | None:
 class LinearImplementor(BaseMAB):
     """Implementor of a linear policy for `mabwiser.mab.MAB`, on a `Bandit` with a model per arm.
 
-    `implementor` is MABWiser's own, whose generator, arms and jobs it takes over.
+    `implementor` is the object of MABWiser that it replaces, whose generator, arms and number of jobs it takes over.
     """
 
     policy: Any
@@ -127,9 +127,9 @@ class LinearImplementor(BaseMAB):
         return arms if len(arms) > 1 else arms[0]
 
     def predict_expectations(self, contexts: Any = None) -> Any:
-        """Return a dictionary from arms to expectations for one context, or a list of them for several.
+        """Return the expected reward of every arm as a dictionary for one context, or a list of them for several.
 
-        LinTS draws the expectations once for each context.
+        LinTS draws the expected rewards once for each context.
         """
         expectations = [dict(zip(self.arms, row, strict=True)) for row in self._scores(contexts).tolist()]
         return expectations if len(expectations) > 1 else expectations[0]

@@ -50,10 +50,11 @@ def _pair_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 class ScoreTables:
-    """Parameters theta (K, d) of all arms and, for widths and draws, one packed matrix for each arm.
+    """Tables for scoring many contexts at once: the parameters theta (K, d) of all arms, and one matrix for each arm.
 
-    The matrices are inverses A_a^-1 for widths, and their roots L_a for draws. `cold` maps an arm without data to c if
-    its A_a^-1 is c I, as in MABWiser.
+    The matrices are the inverses A_a^-1 of the arms' designs if scores need widths, and their Cholesky factors L_a if
+    scores are drawn. `kind` says which. A matrix is stored as the vector of its entries on and below the diagonal.
+    `cold` maps an arm without data to c if its A_a^-1 is c I, as in MABWiser.
     """
 
     def __init__(self, bandit: Bandit, arms: Iterable[Any], kind: str, cold: dict[Any, float]) -> None:
@@ -98,9 +99,10 @@ class ScoreTables:
         return rows @ self._theta.T
 
     def products(self, left: np.ndarray, right: np.ndarray, indices: Any = slice(None)) -> np.ndarray:
-        """Return the products (n, m) of phi(left, right) with the packed matrices of m arms.
+        """Return products (n, m) of n pairs of rows u, v with the matrices M of m arms: sum_(k <= j) u_j v_k M_jk.
 
-        `left` and `right` have shape (n, d), and `indices` selects the arms.
+        `left` (n, d) holds u, `right` (n, d) holds v, and `indices` selects the arms. The products are squared widths
+        if u and v are both the context, and drawn deviations if v is a normal vector.
         """
         self._refresh()
         is_subset = isinstance(indices, list) and 2 * len(indices) < len(self.names)  # else use all: a copy costs more
@@ -110,22 +112,21 @@ class ScoreTables:
         return np.concatenate([(_pair_products(left[rows], right[rows]) @ matrix.T)[:, columns] for rows in blocks])
 
     def products_per_arm(self, left: np.ndarray, right: np.ndarray, indices: list[int]) -> np.ndarray:
-        """Return the products (n, m) of phi(left, right) with the packed matrices of the m arms `indices`.
+        """Return the results (n, m) of `products` with other rows `right` (m, n, d) for each of the m arms `indices`.
 
-        `left` (n, d) is the same for all arms. `right` (m, n, d) has other rows for each arm. Only for few rows,
-        because phi is then computed for each arm.
+        `left` (n, d) is the same for all arms. Use it for few rows only, because the work is done for each arm.
         """
         self._refresh()
         rows, columns = _lower_triangle(self.bandit.model.dim)
         return np.asarray(np.einsum("np,mnp,mp->nm", left[:, rows], right[:, :, columns], self._matrix[indices]))
 
     def widths(self, rows: np.ndarray) -> np.ndarray:
-        """Return the widths sqrt(x^T A_a^-1 x) (n, K) of rows x (n, d) and all K arms."""
+        """Return the widths sqrt(x^T A_a^-1 x) (n, K) of rows x (n, d) for all K arms; A_a is the design of arm a."""
         return np.sqrt(np.maximum(self.products(rows, rows), 0.0))
 
 
 class ArmGenerators:
-    """Random generators that MABWiser's arms draw from, made from the policy's generator `rng`."""
+    """Random generators of the arms, one each, as in MABWiser; they are copies of the policy's generator `rng`."""
 
     def __init__(self, rng: Any) -> None:
         self._rng = rng
@@ -133,7 +134,7 @@ class ArmGenerators:
         self._cached: tuple[Any, Groups] | None = None  # tables, and the groups of their arms
 
     def add_arms(self, names: Iterable[Any]) -> None:
-        """Give a copy of the policy's generator to the arms of one call that learn for the first time."""
+        """Give a copy of the policy's generator to those arms that learn for the first time; they share the copy."""
         new = [name for name in names if name not in self._generators]
         if new:
             self._generators.update(dict.fromkeys(new, deepcopy(self._rng)))
@@ -157,7 +158,11 @@ class ArmGenerators:
         return self._cached[1]
 
     def draw_shifts(self, tables: ScoreTables, rows: np.ndarray) -> np.ndarray:
-        """Draw the deviations x^T L_a z (n, K) from the means, with one vector z for every row and generator."""
+        """Draw the deviations x^T L_a z (n, K) of rows x (n, d) from the arms' means.
+
+        z is a standard normal vector, drawn for every row from the arm's generator. L_a is the Cholesky factor of
+        A_a^-1.
+        """
         out, groups, singles = np.empty((len(rows), len(tables.names))), self._groups(tables), []
         for rng, indices in groups:
             normals = rng.standard_normal(rows.shape)

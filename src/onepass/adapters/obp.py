@@ -18,7 +18,7 @@ from onepass.model.arms.arm_models import ArmModels
 
 
 class Policy:
-    """Policy of obp on a bandit with a model per arm.
+    """Policy for the Open Bandit Pipeline (obp): a bandit with a model per arm behind the methods of obp's policies.
 
     Parameters
     ----------

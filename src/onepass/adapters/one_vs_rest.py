@@ -19,7 +19,10 @@ from onepass.learner.sparse_input import split_rows
 def decide_and_learn(
     rows: Any, learners: list[Learner], codes: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """Decide on checked rows of the classes `codes` (n,), learn them, and return the decisions."""
+    """Return the decision values on rows of the classes `codes` (n,), each computed before the learners learn it.
+
+    The values are (n,) for two classes, else (n, classes). `weights` (n,) are the weights of the rows, or None.
+    """
     targets = _targets(learners, codes)
 
     def learn(k: int, learner: Learner, part: slice, block: Any) -> np.ndarray:
@@ -29,7 +32,7 @@ def decide_and_learn(
 
 
 def decide(rows: Any, learners: list[Learner]) -> np.ndarray:
-    """Return the decisions of the learners on checked rows: (n,) for two classes, else (n, classes)."""
+    """Return the learners' decision values on checked rows: (n,) for two classes, else (n, classes)."""
     return _map_learners(rows, learners, lambda k, learner, part, block: learner.decide_checked(block), nullcontext)
 
 
@@ -43,11 +46,11 @@ def refine(
 ) -> tuple[np.ndarray, bool]:
     """Refine learners by Newton steps on all examples that they have learned (learner/batch_refinement.py).
 
-    rows (n, d) are the examples, codes (n,) their classes, `weights` (n,) their weights or None, `decisions` those made
-    before learning, and `steps` the number of Newton steps for each penalty.
+    rows (n, d) are the examples, codes (n,) their classes, `weights` (n,) their weights or None, `decisions` the
+    decision values computed before each was learned, and `steps` the number of Newton steps for each penalty.
 
-    Returns the decisions to calibrate on, and True if a learner was refined. Its decisions then leave out the example
-    that they are about.
+    Returns the decision values for calibration, and True if a learner was refined. The values of a refined learner are
+    those of a model that leaves the example out.
     """
     targets, refined, is_refined = _targets(learners, codes), decisions.copy(), False
     for k, learner in enumerate(learners):

@@ -29,7 +29,7 @@ except ImportError as missing:
 
 
 def single_row(x: Any) -> np.ndarray:
-    """Return one row of numbers, (d,) or (1, d), as (1, d)."""
+    """Return one row of numbers, given as (d,) or (1, d), in the shape (1, d)."""
     return check.array("x", x, np.dtype(np.float64), (1, 2)).reshape(1, -1)
 
 
@@ -45,8 +45,8 @@ def _refuse_huge_integers() -> Iterator[None]:
 class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
     """Base of the scikit-learn classifier and regressor, which hold online kernel learners in `learners_`.
 
-    There is one learner, or one for each of more than two classes if a learner has a single output. Threads read or
-    write all learners together.
+    There is one learner, or one for each of more than two classes if a learner has a single output. A lock lets many
+    threads read all learners, or one thread change them.
     """
 
     # scikit-learn's metadata routing offers `set_fit_request` for it
@@ -270,12 +270,15 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
 
 
 def prototype(estimator: OnlineKernelEstimator) -> Learner:
-    """Return the learner that the native learners are clones of."""
+    """Return the learner, without any examples, that the estimator clones for its own learners."""
     return estimator.default_learner() if estimator.learner is None else estimator.learner
 
 
 def can_score_poorly(learner: Learner | None) -> bool:
-    """Return True for a learner whose budget may be too small for scikit-learn's checks (its `poor_score`)."""
+    """Return True for a learner whose memory may be too small to pass scikit-learn's checks of accuracy.
+
+    This is every learner but `KernelNewton`, the default.
+    """
     return not (learner is None or isinstance(learner, KernelNewton))
 
 
@@ -331,7 +334,7 @@ def validate_row(estimator: OnlineKernelEstimator, x: Any) -> Any:
 
 @contextmanager
 def transaction(estimator: OnlineKernelEstimator) -> Iterator[None]:
-    """Undo all changes of the estimator if an argument is refused."""
+    """Undo all changes of the estimator if the block raises an error, as a context manager."""
     before = dict(vars(estimator))
     try:
         yield
@@ -342,13 +345,13 @@ def transaction(estimator: OnlineKernelEstimator) -> Iterator[None]:
 
 
 def remove_fitted(estimator: OnlineKernelEstimator) -> None:
-    """Remove all attributes that were learned."""
+    """Remove all attributes of the estimator that were learned."""
     for name in [name for name in vars(estimator) if name.endswith("_")]:
         delattr(estimator, name)
 
 
 def share_lock(learners: list[Learner], sharing: RWLock) -> list[Learner]:
-    """Give all learners the lock of one object, and return them."""
+    """Make all learners use the same lock `sharing`, and return the learners."""
     for learner in learners:
         learner.sharing = sharing
     return learners

@@ -42,7 +42,10 @@ def _bounds(distribution: FloatDistribution | IntDistribution) -> tuple[float, f
 
 
 def values_from_shares(distribution: BaseDistribution, shares: np.ndarray) -> np.ndarray:
-    """Return Optuna's internal values (n,) at shares (n,) in [0, 1] of a parameter's range."""
+    """Return the parameter values (n,), in Optuna's internal form, at relative positions (n,) in the parameter's range.
+
+    Position 0 is the lower end of the range and 1 the upper end, on a logarithmic scale if the parameter has one.
+    """
     if isinstance(distribution, CategoricalDistribution):
         count = len(distribution.choices)
         return np.minimum((shares * count).astype(np.int64), count - 1)
@@ -57,9 +60,9 @@ def values_from_shares(distribution: BaseDistribution, shares: np.ndarray) -> np
 
 
 def shares_from_values(distribution: BaseDistribution, values: np.ndarray) -> np.ndarray:
-    """Return the shares (n,) in [0, 1] of values (n,), as the inverse of `values_from_shares`.
+    """Return the relative positions (n,) in [0, 1] of parameter values (n,), the inverse of `values_from_shares`.
 
-    A choice is at the middle of its share of the range.
+    A category is at the middle of its part of [0, 1].
     """
     if isinstance(distribution, CategoricalDistribution):
         return (values + 0.5) / len(distribution.choices)
@@ -69,9 +72,9 @@ def shares_from_values(distribution: BaseDistribution, values: np.ndarray) -> np
 
 
 def kernel_rows(space: Space, points: np.ndarray) -> np.ndarray:
-    """Return the rows (n, coordinates) that the kernel compares, of points (n, parameters) in the unit cube.
+    """Return the rows (n, coordinates) on which the kernel is computed, for points (n, parameters) in the unit cube.
 
-    Every value of a choice has a coordinate of its own.
+    Every category of a categorical parameter has a coordinate of its own.
     """
     columns = []
     for distribution, shares in zip(space.values(), points.T, strict=True):

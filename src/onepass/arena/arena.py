@@ -40,12 +40,16 @@ NONE = -1  # no slot, no record
 
 
 class ArenaState(NamedTuple):
-    """State of an arena: arrays with one entry for each slot, arrays with one entry for each arm, and a few scalars.
+    """State of the models of many arms, in shared arrays: some have one entry per slot, some one entry per arm.
+
+    A slot holds one direction of one arm. An arm has the design A = ridge I + sum of x x^T over its rows x, whose
+    inverse is (I - Q^T Q) / ridge + Q^T R R^T Q. The rows of Q are the arm's directions, and R is a square root. b is
+    the sum of reward times row, and o the part of b outside the directions.
 
     For each slot:
 
-    - basis (slots, dim): a direction, a row of Q, or the vector o of an arm.
-    - root (slots, hold): a row of R, the root of the inverse on the directions.
+    - basis (slots, dim): a direction, which is a row of Q, or the vector o of an arm.
+    - root (slots, hold): a row of R.
     - moment, weight (slots,): the direction's coordinates of b and of w = R R^T Q b.
     - cross (slots, k): the direction's coordinates of the sum of x z^T, for k shared features z of a hybrid model.
     - link (slots,): the next slot of the same list.
@@ -55,8 +59,8 @@ class ArenaState(NamedTuple):
     - first (arms,): the arm's first slot; NONE if the id is vacant or the arm has no slot.
     - used, n_slots, outside (arms,): number of directions, number of slots held, and the slot of o.
     - rows (arms,): number of rows learned.
-    - ridge, log_det (arms,): scalars of the arm's A_a.
-    - mass, shed, weighted, dust (arms,): sums of its truncations (design/truncation.py, `Sums`).
+    - ridge, log_det (arms,): the ridge and log det A.
+    - mass, shed, weighted, dust (arms,): totals of what the arm's sketch has cut off (design/truncation.py, `Sums`).
     - memory (arms, m): numbers that the estimator keeps for the arm.
 
     Scalars: `free` is the first slot of the list of free slots, `top` the number of slots ever used, and `prior` the
@@ -94,7 +98,10 @@ PER_ARM = (
 
 @compiled
 def with_slots(arena: ArenaState, free: int, top: int) -> ArenaState:
-    """Return the arena with another head of the free list and another number of slots ever used."""
+    """Return the arena with other values of `free`, the first free slot, and `top`, the number of slots ever used.
+
+    A slot holds one direction of one arm.
+    """
     return ArenaState(
         basis=arena.basis,
         root=arena.root,
@@ -122,7 +129,7 @@ def with_slots(arena: ArenaState, free: int, top: int) -> ArenaState:
 
 @compiled
 def sums_of(arena: ArenaState, arm_id: int) -> Sums:
-    """Return the totals of what an arm has truncated (design/truncation.py)."""
+    """Return the running totals of what an arm's sketch has cut off, as `Sums` (design/truncation.py)."""
     return Sums(
         mass=arena.mass[arm_id], shed=arena.shed[arm_id], weighted=arena.weighted[arm_id], dust=arena.dust[arm_id]
     )
@@ -130,14 +137,14 @@ def sums_of(arena: ArenaState, arm_id: int) -> Sums:
 
 @compiled
 def set_sums(arena: ArenaState, arm_id: int, sums: Sums) -> None:
-    """Write the totals of what an arm has truncated (design/truncation.py)."""
+    """Write the running totals of what an arm's sketch has cut off (design/truncation.py)."""
     arena.mass[arm_id], arena.shed[arm_id] = sums.mass, sums.shed
     arena.weighted[arm_id], arena.dust[arm_id] = sums.weighted, sums.dust
 
 
 @compiled
 def reset_arm(arena: ArenaState, arm_id: int) -> None:
-    """Clear the entries of an arm, so that it has no slots and no rows."""
+    """Clear the entries of an arm, so that it has no directions and no rows."""
     arena.first[arm_id], arena.outside[arm_id] = NONE, NONE
     arena.used[arm_id], arena.n_slots[arm_id], arena.rows[arm_id] = 0, 0, 0
     arena.ridge[arm_id], arena.log_det[arm_id] = arena.prior.space.ridge, arena.prior.space.log_det
@@ -148,9 +155,10 @@ def reset_arm(arena: ArenaState, arm_id: int) -> None:
 
 @compiled
 def init_arm(arena: ArenaState, arm_id: int) -> tuple[int, int]:
-    """Give an arm the slots of the prior, and return the new fields `free` and `top` of the arena.
+    """Give a new arm the slots of the initial design, and return the arena's new fields `free` and `top`.
 
-    The arrays must have room above `top` for the prior's directions.
+    A slot holds one direction of one arm. `free` is the first free slot, and `top` the number of slots ever used. The
+    arrays must have room above `top` for the directions of the initial design.
     """
     reset_arm(arena, arm_id)
     space, free, top = arena.prior.space, arena.free, arena.top
@@ -174,7 +182,10 @@ def init_arm(arena: ArenaState, arm_id: int) -> tuple[int, int]:
 
 @compiled
 def count_slots_needed(arena: ArenaState, arm_id: int, rows: int) -> tuple[int, bool]:
-    """Return how many directions an arm may use after `rows` more rows, and True if o then needs a slot."""
+    """Return how many directions an arm may have after `rows` more rows, and True if the vector o then needs a slot.
+
+    o is the part of the sum of reward times row that lies outside the arm's directions.
+    """
     hold, dim = arena.root.shape[1], arena.basis.shape[1]
     reach = arena.used[arm_id] + rows
     loses = reach > hold and dim > hold
@@ -183,9 +194,10 @@ def count_slots_needed(arena: ArenaState, arm_id: int, rows: int) -> tuple[int, 
 
 @compiled
 def reserve_slots(arena: ArenaState, arm_ids: np.ndarray, counts: np.ndarray) -> tuple[int, int]:
-    """Reserve the slots that `counts` more rows of each arm may need, and return the new fields `free` and `top`.
+    """Reserve the slots that `counts` (n,) more rows of n arms may need, and return the new fields `free` and `top`.
 
-    The arrays must have room above `top`.
+    A slot holds one direction of one arm. `free` is the first free slot, and `top` the number of slots ever used. The
+    arrays must have room above `top`.
     """
     free, top, link = arena.free, arena.top, arena.link
     for g in range(arm_ids.size):
@@ -216,7 +228,10 @@ def reserve_slots(arena: ArenaState, arm_ids: np.ndarray, counts: np.ndarray) ->
 
 @compiled
 def release_slots(arena: ArenaState, arm_ids: np.ndarray, free: int) -> int:
-    """Release reserved slots that hold no direction and no loss, and return the new head of the free list."""
+    """Release the slots of these arms that were reserved but not used, and return the first free slot.
+
+    A slot holds one direction of one arm; slots are reserved before an arm learns.
+    """
     link = arena.link
     for g in range(arm_ids.size):
         arm_id = arm_ids[g]
@@ -240,7 +255,7 @@ def release_slots(arena: ArenaState, arm_ids: np.ndarray, free: int) -> int:
 
 @compiled
 def delete_arm(arena: ArenaState, arm_id: int) -> int:
-    """Delete an arm, release its slots, and return the new head of the free list."""
+    """Delete an arm, release its slots, and return the first free slot; a slot holds one direction of one arm."""
     arena.used[arm_id], arena.shed[arm_id] = 0, 0.0
     free = release_slots(arena, np.full(1, arm_id), arena.free)
     reset_arm(arena, arm_id)
@@ -252,7 +267,7 @@ def delete_arm(arena: ArenaState, arm_id: int) -> int:
 def is_consistent(arena: ArenaState) -> bool | np.bool:
     """Return True if every slot below `top` is in exactly one list and all counts match.
 
-    A file passes this check before compiled code follows its links.
+    A slot holds one direction of one arm. A file passes this check before compiled code follows its links.
     """
     slots, arm_ids, known = arena.link.size, arena.first.size, arena.prior.space.used
     if not 0 <= arena.top <= slots:

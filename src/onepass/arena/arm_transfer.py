@@ -34,11 +34,11 @@ class PackedArm(NamedTuple):
     - basis (n, dim): orthonormal directions of the arm's design.
     - root (n, n): square root of the inverse Gram matrix in these directions.
     - moment, weight (n,): sum of reward times row, and parameters, in these directions.
-    - cross (n, k): products with the k shared features.
+    - cross (n, k): sum of x z^T over rows x and the k shared features z of a hybrid model, in these directions.
     - outside (1, dim): the part of the moment outside the directions, (0, dim) if it is 0.
     - rows: number of rows learned.
-    - ridge, log_det, sums: scalars of the design.
-    - memory (m,): numbers of the estimator.
+    - ridge, log_det, sums: the ridge and log det A of the design A, and the totals of what was cut off.
+    - memory (m,): numbers that the estimator keeps for the arm.
     """
 
     basis: np.ndarray
@@ -106,7 +106,7 @@ class PackedArm(NamedTuple):
 
 
 def make_prior_arm(arena: ArenaState) -> PackedArm:
-    """Return an arm without rows."""
+    """Return an arm without rows, as a `PackedArm` with the initial design of the arena."""
     (space, sums), kind = states.copy(arena.prior), arena.basis.dtype
     used, dim, k = space.used, arena.basis.shape[1], arena.cross.shape[1]
     return PackedArm(
@@ -128,9 +128,9 @@ def make_prior_arm(arena: ArenaState) -> PackedArm:
 def make_arrays(
     arena: ArenaState, used: int, outside: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Allocate the arrays of an arm with `used` directions: basis, root, moment, weight, cross and o.
+    """Allocate the arrays basis, root, moment, weight, cross and outside of a `PackedArm` with `used` directions.
 
-    `outside` is 1 if the arm has a vector o, else 0.
+    `outside` is the number of rows of the last array: 1 if a part of the moment lies outside the directions, else 0.
     """
     kind, dim = arena.basis.dtype, arena.basis.shape[1]
     return (
@@ -145,7 +145,7 @@ def make_arrays(
 
 @compiled
 def copy_arm(arena: ArenaState, arm_id: int) -> PackedArm:
-    """Copy an arm out of the arena."""
+    """Copy an arm out of the arena, and return it as a `PackedArm`."""
     used, place = arena.used[arm_id], arena.outside[arm_id]
     basis, root, moment, weight, cross, outside = make_arrays(arena, used, 0 if place == NONE else 1)
     slot = arena.first[arm_id]
@@ -177,9 +177,10 @@ def copy_arm(arena: ArenaState, arm_id: int) -> PackedArm:
 
 @compiled
 def write_arm(arena: ArenaState, arm_id: int, arm: PackedArm) -> tuple[int, int]:
-    """Write an arm into the arena, and return the new fields `free` and `top` of the arena.
+    """Write an arm into the arena, and return the first free slot and the number of slots ever used.
 
-    The arm's former slots are released first. The arrays must have room above `top`.
+    A slot holds one direction of one arm. The arm's former slots are released first. The arrays must have room for more
+    slots.
     """
     used, last, free, top = arm.moment.size, NONE, delete_arm(arena, arm_id), arena.top
     arena.first[arm_id], arena.outside[arm_id] = NONE, NONE
@@ -216,7 +217,10 @@ def write_arm(arena: ArenaState, arm_id: int, arm: PackedArm) -> tuple[int, int]
 
 @compiled
 def rows_since(arm: PackedArm, start: PackedArm) -> np.ndarray:
-    """Return rows (n, dim) whose Gram matrix is the difference between A of an arm and A of its start."""
+    """Return rows (n, dim) that an arm may have learned since it began as the arm `start`.
+
+    The Gram matrix of these rows is the difference between the designs A of the two arms.
+    """
     used, ridge = arm.moment.size, arm.ridge
     if used == 0:
         return arm.basis
@@ -254,7 +258,7 @@ def full_moment(arm: PackedArm) -> np.ndarray:
 
 @compiled
 def scratch_from_arm(arm: PackedArm, limit: int) -> tuple[Scratch, Subspace]:
-    """Copy an arm into scratch arrays that hold up to `limit` directions."""
+    """Copy an arm into scratch arrays that hold up to `limit` directions; return the arrays and the arm's subspace."""
     kind, dim, k = arm.basis.dtype, arm.basis.shape[1], arm.cross.shape[1]
     work = Scratch(
         basis=np.zeros((limit, dim), kind),
@@ -284,7 +288,7 @@ def scratch_from_arm(arm: PackedArm, limit: int) -> tuple[Scratch, Subspace]:
 
 @compiled
 def arm_from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memory: np.ndarray) -> PackedArm:
-    """Return the arm held in the scratch arrays `work`, with its parameter w = R R^T Q b computed.
+    """Return the arm held in the scratch arrays `work`, with its parameter computed.
 
     `space` is its subspace, and `rows`, `sums` and `memory` become the fields of these names.
     """
@@ -311,9 +315,11 @@ def arm_from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memo
 
 @compiled
 def add_moment_of(work: Scratch, space: Subspace, arm: PackedArm, sign: float, shed: float) -> None:
-    """Add the moment b and the cross products B of another arm, times `sign`, to those in the scratch arrays.
+    """Add to an arm in scratch arrays the moment b, the sum of reward times row, of another arm, times `sign`.
 
-    The part of b outside the span joins o if anything was truncated (`shed` > 0).
+    `work` are the scratch arrays, `space` is the subspace of the arm in them, and `arm` is the other arm. The same is
+    done for the products with shared features. The part of b outside the directions is added to the vector o if
+    anything was truncated (`shed` > 0).
     """
     used, b = space.used, full_moment(arm)
     basis = work.basis[:used]
@@ -333,9 +339,10 @@ def add_moment_of(work: Scratch, space: Subspace, arm: PackedArm, sign: float, s
 
 @compiled
 def merge_arms(rule: Any, limit: int, hold: int, arm: PackedArm, other: PackedArm, start: PackedArm) -> PackedArm:
-    """Return one arm after the rows of `arm` and `other`, each counted once; both began as `start`.
+    """Return one arm that has learned the rows of `arm` and `other`, each row once.
 
-    `rule` truncates at `limit` directions while it learns, and to `hold` directions at the end.
+    Both arms began as copies of `start`. `rule` truncates at `limit` directions while the rows are learned, and to
+    `hold` directions at the end.
     """
     rows, dim = rows_since(other, start), arm.basis.shape[1]
     work, space = scratch_from_arm(arm, min(arm.moment.size + rows.shape[0], min(limit, dim)))

@@ -25,8 +25,9 @@ AGAIN = 8  # new directions after which the rest of a chunk is projected once mo
 class Scratch(NamedTuple):
     """Scratch arrays in which one arm learns, with room for `limit` directions.
 
-    basis and root hold Q and R, moment holds Q b (or Q theta), cross holds Q B of a hybrid model, and outside holds o.
-    z, v and u (limit,) are work vectors, and chunk holds rows that are projected together.
+    `basis` holds the directions Q, `root` the root R, `moment` the coordinates of b = sum of reward times row (or of
+    theta) on the directions, `cross` those of the sum of x z^T in a hybrid model, and `outside` the part o of b outside
+    the directions. `z`, `v` and `u` (limit,) are work vectors, and `chunk` holds rows that are projected together.
     """
 
     basis: np.ndarray
@@ -59,7 +60,7 @@ def make_scratch(arena: ArenaState, limit: int, count: int) -> Scratch:
 
 @compiled
 def gather(arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch) -> tuple[Subspace, np.ndarray]:
-    """Copy an arm into the scratch arrays, and return its subspace and its slots."""
+    """Copy an arm into the scratch arrays `work`, and return its subspace and the indices of its slots."""
     slots = np.empty(arena.n_slots[arm_id], np.int64)
     slot, used = arena.first[arm_id], arena.used[arm_id]
     for i in range(slots.size):
@@ -87,10 +88,9 @@ def gather(arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch) -> tupl
 def scatter(
     arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch, space: Subspace, slots: np.ndarray, kept: int
 ) -> None:
-    """Copy an arm from the scratch arrays `work` into the slots (used,) of the arena.
+    """Copy an arm from the scratch arrays `work` into the slots (used,) of the arena, and compute its parameter.
 
-    The arm's first `kept` directions are unchanged, so they are not copied; `space` is its subspace now. The weights
-    are computed too: w = R R^T Q b, or Q theta for estimators with Newton steps.
+    The arm's first `kept` directions are unchanged, so they are not copied; `space` is its subspace now.
     """
     used, inside = space.used, np.zeros(space.used)
     for i in range(used):
@@ -119,7 +119,8 @@ def scatter(
 def fill_chunk(chunk: np.ndarray, rows: np.ndarray, right: np.ndarray, chosen: np.ndarray) -> None:
     """Copy the rows with indices `chosen` into the array `chunk`.
 
-    If right (n, d_a) is not empty, rows (n, d_u) holds left factors, and the outer products of both are written.
+    If `right` (n, d_a) is not empty, `rows` (n, d_u) holds left factors, and the outer products of left and right
+    factors are written.
     """
     for a in range(chosen.size):
         row = rows[chosen[a]]
@@ -141,10 +142,11 @@ def extend_span(
     residual: np.ndarray,
     shed: float,
 ) -> Subspace:
-    """Extend the span by a row, and return the subspace; work.z becomes the coordinates of the row.
+    """Add the direction of a row to an arm's directions, and return the subspace; work.z becomes the row's coordinates.
 
     `inside` and `residual` are the row's coordinates and remainder for the first `base` directions. If anything was
-    truncated before (`shed` > 0), the moment's coordinate of the new direction is taken from o (arena.py).
+    truncated before (`shed` > 0), the new direction takes its coordinate from o, the part of the moment outside the
+    directions.
     """
     used, dim, z = space.used, row.size, work.z
     for i in range(base):
@@ -177,7 +179,8 @@ def truncate_arm(
 ) -> tuple[Subspace, Sums]:
     """Truncate the arm in the scratch arrays `work`, and return its subspace and its totals afterwards.
 
-    `rule` is the truncation rule of the design. The part of the moment along lost directions is added to o (arena.py).
+    `rule` is the truncation rule of the design. The part of the moment along lost directions is added to o, the part of
+    the moment outside the directions.
     """
     used, before = space.used, space.ridge
     kept, ridge, sums, turn, spectrum = plan_truncation(space, rule, sums)
@@ -201,7 +204,7 @@ def eliminate_row(work: Scratch, used: int, q: float, extra: np.ndarray, reward:
     The arm has learned a row x with shared features z = `extra` (k,) and reward r. What is left for the shared part is
     the row sqrt(w) (z - B^T A^-1 x) with the target sqrt(w) (r - b^T A^-1 x), where w = 1 / (1 + x^T A^-1 x). This is
     block elimination of the arm (Li et al. 2010, algorithm 2), row by row. On entry work.u is A^-1 x, q is x^T A^-1 x,
-    and `used` is the number of the arm's directions. Afterwards B has gained x z^T.
+    and `used` is the number of the arm's directions. Afterwards x z^T has been added to B.
     """
     weight, target = 1.0 / np.sqrt(1.0 + q), reward
     for j in range(extra.size):
@@ -295,7 +298,7 @@ def learn_arms(
 def learn_one(
     arena: ArenaState, rule: Any, limit: int, arm_rule: Any, arm_id: int, row: np.ndarray, reward: float
 ) -> tuple[int, int]:
-    """Learn a row (1, dim) with its reward in one arm, and return the new fields `free` and `top` of the arena.
+    """Learn a row (1, dim) with its reward in one arm, and return the arena's first free slot and its slots ever used.
 
     The arm is truncated by `rule` when it holds `limit` directions.
     """

@@ -25,17 +25,17 @@ N_CHECKED = 64  # arms whose sketches are looked at, lest a row of many arms' ta
 
 @compiled
 def evaluate_state(estimator: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return x^T theta and x^T A^-1 x for rows (n, dim) of one arm."""
+    """Return predictions x^T theta (n,) and squared widths x^T A^-1 x (n,) of one arm for rows x (n, dim)."""
     return dot(rows, parameter(estimator)), contract.inverse_quadratic(estimator.design, rows)
 
 
 class ListArm(NamedTuple):
-    """An arm with an estimator's state of its own: an `ArmState` of model_store.py.
+    """Model of one arm with an estimator's state of its own.
 
     - learned: the estimator's state.
     - cross (dim, k): the sum of x z^T over rows x with shared features z.
     - rows: number of rows learned.
-    - tick: the half-life tick up to which the arm has decayed.
+    - tick: time, in ticks of the half-life clock, up to which old rows were discounted.
     """
 
     learned: Any
@@ -76,13 +76,16 @@ class ListArm(NamedTuple):
         return estimator.consistent(self.learned) and self.cross.shape == begun.cross.shape and self.rows >= 0
 
     def decay_to(self, tick: int) -> "ListArm":
-        """Decay the arm to a later tick of the half-life clock, in one step and in place, and return it."""
+        """Discount the arm's rows to a later time, in one step and in place, and return the arm.
+
+        `tick` is the time in equal parts of the half-life.
+        """
         factor = decay_factor(tick - self.tick)
         return ListArm(forget(self.learned, factor), factor * self.cross, self.rows, tick)
 
 
 class ListStore:
-    """A store with one state of the estimator for each arm that has learned."""
+    """Store of the models of many arms, with one state of the estimator for each arm that has learned."""
 
     def __init__(self, estimator: Estimator, extra: int = 0, threads: int | None = None) -> None:
         design = estimator.design
@@ -107,9 +110,10 @@ class ListStore:
     # ---- forgetting ----
 
     def advance(self, ticks: int, own: bool = False) -> "ListStore":
-        """Return a store with the same arms, decayed to `ticks` half-life ticks later.
+        """Return a store with the same arms at a later time, when their rows count less.
 
-        If `own` is True, its arms have arrays of their own.
+        `ticks` is the time that has passed, in equal parts of the half-life. If `own` is True, the arms of the result
+        have arrays of their own.
         """
         twin = copy(self)
         twin._now, twin._decayed = self._now + ticks, {}
@@ -118,7 +122,7 @@ class ListStore:
         return twin
 
     def decay_arms(self) -> list[ListArm]:
-        """Decay every arm to the present tick, and return all arms that have learned."""
+        """Discount the rows of every arm to the store's present time, and return the list of arms that have learned."""
         return [self._decay_arm(arm_id) for arm_id, arm in enumerate(self._arms) if arm is not None]
 
     def _set(self, arm_id: int, arm: ListArm | None) -> None:
@@ -150,7 +154,7 @@ class ListStore:
 
     @property
     def state(self) -> tuple[ListArm, ...]:
-        """All arms, with empty arms at vacant ids, and one more empty arm at the end that holds the present tick."""
+        """All arms, with empty arms at vacant ids, and one more empty arm that holds the store's present time."""
         return *(self._empty_arm if arm is None else arm for arm in self._arms), self._empty_arm._replace(
             tick=self._now
         )
@@ -190,7 +194,7 @@ class ListStore:
         return states.copy(self._get_arm(arm_id))
 
     def write_arm(self, arm_id: int, arm: ListArm) -> None:
-        """Replace an arm's model by an exported one, at the present tick."""
+        """Replace an arm's model by an exported model, whose rows count from the present time of the store on."""
         self._set(arm_id, arm._replace(tick=self._now))
 
     # ---- learning ----
@@ -272,7 +276,10 @@ class ListStore:
         return max((float(contract.error_bound(design)) for design in held), default=0.0)
 
     def relative_loss(self) -> float:
-        """Return the largest loss of the first N_CHECKED arms' sketches, in units of their ridge (design/loss.py)."""
+        """Return the largest amount that the sketch of an arm has cut off, in units of the ridge.
+
+        Only the first N_CHECKED arms are looked at (design/loss.py).
+        """
         reg = float(self._estimator.design.reg)
         held = [
             self._get_arm(arm_id).learned.design for arm_id, arm in enumerate(self._arms[:N_CHECKED]) if arm is not None

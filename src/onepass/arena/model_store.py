@@ -29,15 +29,15 @@ class ArmState(Protocol):
 
     @property
     def rows(self) -> int:
-        """Number of rows learned."""
+        """Number of rows that the arm has learned."""
         ...
 
     def parameter(self) -> np.ndarray:
-        """Return the estimated parameter theta (dim,)."""
+        """Return the arm's estimated parameter theta (dim,)."""
         ...
 
     def solve(self, row: np.ndarray) -> np.ndarray:
-        """Return A^-1 x (dim,) for a row x (dim,)."""
+        """Return A^-1 x (dim,) for a row x (dim,) and the arm's design A."""
         ...
 
     def inverse(self) -> np.ndarray:
@@ -49,11 +49,14 @@ class ArmState(Protocol):
         ...
 
     def schur_complement(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return B^T A^-1 B (k, k) and B^T A^-1 b (k,), in a hybrid model."""
+        """Return B^T A^-1 B (k, k) and B^T A^-1 b (k,), with which an arm changes the shared part of a hybrid model."""
         ...
 
     def flip_sign(self) -> "ArmState":
-        """Return the model of the same rows with the opposite sign. Raises TypeError if the order of rows matters."""
+        """Return the model that the arm would have if all its rows had the opposite sign.
+
+        Raises TypeError if the model depends on the order of its rows.
+        """
         ...
 
     def add_to_moment(self, change: np.ndarray) -> "ArmState":
@@ -77,11 +80,11 @@ class ModelStore(Protocol):
 
     @property
     def state(self) -> Any:
-        """The full state, with spare capacity for more slots."""
+        """State of the store as arrays, including room for further arms."""
         ...
 
     def to_state(self) -> Any:
-        """Return the state to write to a file, without spare capacity."""
+        """Return the state to write to a file, without room for further arms."""
         ...
 
     def fits(self, state: Any, taken: np.ndarray) -> bool:
@@ -89,11 +92,11 @@ class ModelStore(Protocol):
         ...
 
     def restore(self, state: Any) -> None:
-        """Replace the state by a valid one."""
+        """Replace the state of the store by `state`, which is valid."""
         ...
 
     def snapshot(self) -> Any:
-        """Return a read-only store with the present models."""
+        """Return a read-only store with the models of all arms as they are now."""
         ...
 
     def allocate(self) -> int:
@@ -101,7 +104,7 @@ class ModelStore(Protocol):
         ...
 
     def release(self, arm_id: int) -> None:
-        """Delete the model of an arm."""
+        """Delete the model of the arm with the id `arm_id`."""
         ...
 
     def export_arm(self, arm_id: int) -> ArmState:
@@ -113,7 +116,7 @@ class ModelStore(Protocol):
         ...
 
     def learn_one(self, arm_id: int, row: np.ndarray, reward: float) -> None:
-        """Learn a row (1, dim) of one arm of a disjoint model."""
+        """Learn the `reward` of a row (1, dim) in one arm of a disjoint model."""
         ...
 
     def learn(
@@ -132,7 +135,8 @@ class ModelStore(Protocol):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return predicted rewards (K,) and x^T A^-1 x (K,) of arms, and z - B^T A^-1 x (K, k).
 
-        There is one row for each arm, or one for all. The last array may be `extra`, changed in place.
+        There is one row x for each arm, or one for all. A is the arm's design, `extra` (K, k) holds the shared features
+        z of a hybrid model, and B is the sum of x z^T. The last array may be `extra`, changed in place.
         """
         ...
 
@@ -155,11 +159,14 @@ class ModelStore(Protocol):
         ...
 
     def error_bound(self) -> float:
-        """Return the largest certified ||A - A_hat||_2 over all arms, including rounding."""
+        """Return the largest proven bound of ||A - A_hat||_2 over all arms, including rounding.
+
+        A is the exact design of an arm, and A_hat its sketch.
+        """
         ...
 
     def relative_loss(self) -> float:
-        """Return the largest loss of an arm's sketch, in units of its ridge."""
+        """Return how much an arm's sketch has cut off: the largest value over the arms, in units of the ridge."""
         ...
 
 
@@ -175,7 +182,7 @@ def empty_state(store: ModelStore, names: Any) -> Any:
 
 
 def is_partition(taken: np.ndarray, vacant: np.ndarray, count: int) -> bool:
-    """Return True if each of the ids 0 to count - 1 is either in `taken` once or in `vacant` once."""
+    """Return True if each of the ids 0 to count - 1 appears exactly once, in `taken` or in `vacant`."""
     return np.array_equal(np.sort(np.concatenate([taken, vacant])), np.arange(count))
 
 
@@ -198,12 +205,12 @@ def check_mergeable(estimator: Estimator, begun: ArmState, removes: bool) -> Non
 
 
 def can_pack(estimator: Estimator) -> bool:
-    """Return True if a `PackedStore` can hold arms of this estimator."""
+    """Return True if a `PackedStore` can hold arms of this estimator; other estimators need a `ListStore`."""
     return estimator.design.truncation() is not None and estimator.arm_learning() is not None
 
 
 def make_prior(estimator: Estimator, hold: int) -> Prior:
-    """Return the prior of every arm: the rows the design holds, truncated by its own rule to `hold` directions."""
+    """Return the initial design of every arm, which may hold rows already, truncated to `hold` directions."""
     design: Any = estimator.design
     if states.is_abstract():
         space = init_subspace(design.dim, 0, design.reg, design.dtype)
@@ -217,7 +224,7 @@ def make_prior(estimator: Estimator, hold: int) -> Prior:
 
 
 def is_valid_prior(prior: Prior, dim: int, hold: int) -> bool:
-    """Return True if a prior read from a file can belong to rows of width `dim` and `hold` directions."""
+    """Return True if an initial design read from a file fits rows of width `dim` and has at most `hold` directions."""
     space = prior.space
     numbers = (space.basis, space.root, space.ridge, space.log_det, *prior.sums)
     return (

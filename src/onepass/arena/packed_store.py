@@ -60,9 +60,9 @@ def _resize_array(state: NamedTuple, name: str, length: int) -> np.ndarray:
 
 
 class PackedStore:
-    """Store that packs the models of all arms into one arena (arena.py).
+    """Store that packs the models of all arms into a few shared arrays, the arena (arena.py).
 
-    `reader` gives replicas of the arena to readers.
+    `reader` is the token of a reader whose copy of the arena this store is, None for the store that learns.
     """
 
     reader: Any = None  # of a store that is a copy for readers
@@ -156,9 +156,10 @@ class PackedStore:
         self._replicas.mark_changed(changed)
 
     def snapshot(self) -> "PackedStore":
-        """Return a read-only store with the present models.
+        """Return a read-only store with the models of all arms as they are now.
 
-        It uses a replica in which only the arms that changed since its last use are updated (read_replicas.py).
+        It uses a copy of the arrays in which only the arms that changed since its last use are updated
+        (read_replicas.py).
         """
         twin = copy(self)
         twin.state, twin.reader = self._replicas.acquire(self.state)
@@ -251,8 +252,8 @@ class PackedStore:
     ) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
         """Play recorded rounds in compiled code (simulate.py).
 
-        Returns the tally, the chosen arms, and the arm ids (K,) afterwards. Arguments and results are described in
-        `play_rounds`.
+        Returns the sums of residuals, the chosen arms (T,), and the arm ids (K,) afterwards. The arguments have the
+        meaning that they have in `simulate.play_rounds`.
         """
         missing = int(np.count_nonzero(arm_ids == NONE))
         fresh = np.array([self._allocate_id() for _ in range(missing)], np.int64)
@@ -301,7 +302,10 @@ class PackedStore:
         return scoring.exploration_scales(self.state, self._rule, self._limit, self._arm_rule, arm_ids, theory)
 
     def error_bound(self) -> float:
-        """Return the largest bound of ||A - A_hat||_2 over all arms, infinite after a cut by projector splitting."""
+        """Return the largest proven bound of ||A - A_hat||_2 over all arms.
+
+        It is infinite once projector splitting has truncated.
+        """
         return learning.error_bound(self.state, self._rule, self._count)
 
     def relative_loss(self) -> float:

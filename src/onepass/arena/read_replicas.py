@@ -18,13 +18,13 @@ SPARE = 1  # copies without a reader that are kept
 
 
 class Reader:
-    """Token of a reader; its replica is not written to while the token is alive."""
+    """Token of a reader of a copy of the arena, which is not written to while the token is alive."""
 
     __slots__ = ("__weakref__",)
 
 
 class Replica:
-    """Copy of the arena's state, with the set of arm ids changed since, and a reference to its reader."""
+    """Copy of the arena's state, with the set of arm ids changed since it was made, and a reference to its reader."""
 
     __slots__ = ("reader", "stale", "state")
 
@@ -34,7 +34,7 @@ class Replica:
 
 
 class Replicas:
-    """All replicas of one arena."""
+    """Copies of one arena for readers, each of which never changes while its reader is alive."""
 
     __slots__ = ("_replicas",)
 
@@ -42,7 +42,7 @@ class Replicas:
         self._replicas: list[Replica] = []
 
     def mark_changed(self, arm_ids: Iterable[int]) -> None:
-        """Mark arms as changed; must be called after every change."""
+        """Mark arms as changed, so that copies are updated before their next use; must be called after every change."""
         for replica in self._replicas:
             replica.stale.update(arm_ids)
 
@@ -70,7 +70,7 @@ def _has_same_size(copy: ArenaState, arena: ArenaState) -> bool:
 
 
 def copy_arena(arena: ArenaState) -> ArenaState:
-    """Copy all slots in use, with the same spare capacity."""
+    """Return a copy of the arena with all stored arms, and with the same spare capacity."""
     copies: dict[str, Any] = {}
     for name in (*PER_SLOT, *PER_ARM):
         array = getattr(arena, name)
@@ -89,7 +89,10 @@ def update_copy(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> Are
 
 @compiled
 def copy_slot(copy: ArenaState, arena: ArenaState, slot: int) -> None:
-    """Copy one slot of the arena into a copy, except for its link."""
+    """Copy one slot, which holds one direction of one arm, from the arena into a copy of the arena.
+
+    The index of the next slot is not copied.
+    """
     for j in range(arena.basis.shape[1]):
         copy.basis[slot, j] = arena.basis[slot, j]
     for j in range(arena.root.shape[1]):

@@ -39,20 +39,20 @@ from onepass.foundation.linalg import dot
 def add_row(
     arm_rule: Any, memory: np.ndarray, space: Subspace, work: Any, used: int, t: int, reward: float
 ) -> tuple[float, float, float]:
-    """Add the t-th row x of an arm to A, and return (w x^T A^-1 x, w, pull) for A before the row.
+    """Add the t-th row x of an arm to its design A, and return (w x^T A^-1 x, w, pull) with A as it was before.
 
-    The row has coordinates work.z in the `used` directions of the arm's subspace `space`. w is its weight, and the
-    pull, which `add_reward` takes, is the factor of the step along A^-1 x. `memory` holds the arm's numbers. work.u
-    becomes A^-1 x.
+    The row has coordinates work.z in the `used` directions of the arm's subspace `space`. w is its weight. `pull` is
+    the length of the step along A^-1 x with which `add_reward` then learns the reward. `memory` holds the numbers that
+    the estimator keeps for the arm. work.u becomes A^-1 x.
     """
     return update_root_within(space.root, work.z[:used], work.v, work.u), 1.0, reward
 
 
 @compiled
 def undo_row(pull: float, row: np.ndarray, space: Subspace, work: Any, used: int) -> None:
-    """Subtract pull A^-1 x from theta for a row x (dim,) that was learned before, inside the span and in o.
+    """Subtract `pull` A^-1 x from the parameter theta, for a row x (dim,) that the arm has learned before.
 
-    `space` is the arm's subspace with `used` directions, and `work` the arrays that hold the arm.
+    `work` are the scratch arrays of the arm, `space` is its subspace, and `used` the number of its directions.
     """
     inside = np.zeros(used, work.u.dtype)
     for i in range(used):
@@ -98,20 +98,23 @@ def add_row_by_step(
 
 @partial(generic, default=True)
 def add_reward(arm_rule: Any, work: Any, used: int, pull: float) -> None:
-    """Add a reward to the arm's sums for ridge regression: b += pull x."""
+    """Add a reward to the arm's sum of reward times row, for ridge regression: b += pull x, with x held in `work`."""
     for i in range(used):
         work.moment[i] += pull * work.z[i]
 
 
 @add_reward.for_state(NewtonSteps)
 def add_reward_by_step(arm_rule: NewtonSteps, work: Any, used: int, pull: float) -> None:
-    """Add a reward to the arm's sums for Newton steps: theta += pull A^-1 x."""
+    """Move the arm's parameter by a Newton step, theta += pull A^-1 x, with A^-1 x held in `work`."""
     step_along(work.moment[:used], work.u[:used], pull)
 
 
 @partial(generic, default=True)
 def new_coordinate(arm_rule: Any, along: float, ridge: float) -> float:
-    """Return the sum's coordinate for a new direction, where `along` is the component of o in that direction."""
+    """Return the moment's coordinate for a new direction.
+
+    `along` is the component, in that direction, of the part of the moment that lies outside the arm's directions.
+    """
     return along
 
 
@@ -124,10 +127,11 @@ def new_coordinate_by_step(arm_rule: NewtonSteps, along: float, ridge: float) ->
 def add_lost_part(
     arm_rule: Any, memory: np.ndarray, work: Any, lost: np.ndarray, before: float, space: Subspace, rise: float
 ) -> None:
-    """Add to o the part `lost` (dim,) that a truncation removed from the span; it is empty if nothing was lost.
+    """Add the part `lost` (dim,) of the moment, which a truncation removed from the arm's directions, to the vector o.
 
-    `before` is the ridge before the truncation and `space` the subspace after it. `rise` bounds how far A grew, in the
-    sense A' <= A + rise I.
+    o is the part of the moment outside the directions. `work` are the scratch arrays of the arm, and `memory` holds the
+    numbers that the estimator stores for the arm. `lost` is empty if nothing was lost. `before` is the ridge before the
+    truncation and `space` the subspace after it. `rise` bounds how far A grew, in the sense A' <= A + rise I.
     """
     for j in range(lost.size):
         work.outside[j] += lost[j]
@@ -152,7 +156,11 @@ def add_lost_part_by_step(
 
 @partial(generic, default=True)
 def slot_coordinate(arm_rule: Any, moment: float, weight: float) -> float:
-    """Return the number that the arm keeps for a slot: its coordinate of b, or of theta for Newton steps."""
+    """Return the number that is stored for a direction of an arm: a coordinate of b, or of theta with Newton steps.
+
+    `arm_rule` is the rule by which the arm learns, and b the sum of reward times row. `moment` is the coordinate of b,
+    and `weight` that of theta.
+    """
     return moment
 
 
@@ -165,7 +173,7 @@ def slot_coordinate_by_step(arm_rule: NewtonSteps, moment: float, weight: float)
 def theta_coordinate(arm_rule: Any, solved: float, kept: float) -> float:
     """Return the coordinate of theta on a direction.
 
-    `solved` is the coordinate of A^-1 b, and `kept` the number that the arm keeps for the slot.
+    `solved` is the coordinate of A^-1 b, and `kept` the number that the arm keeps for the direction.
     """
     return solved
 

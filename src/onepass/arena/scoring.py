@@ -36,7 +36,11 @@ def count_untrained(arm_ids: np.ndarray) -> int:
 
 @compiled
 def project_arm(arena: ArenaState, arm_id: int, row: np.ndarray, out: np.ndarray) -> None:
-    """Write q^T x for every slot direction q of one arm, including o, to `out`."""
+    """Write q^T x for every direction q of one arm, and o^T x, to the array `out` (slots,).
+
+    A slot is a row of the arena that holds one direction q, or the vector o, of one arm. o is the part of the sum of
+    reward times row that lies outside the directions.
+    """
     slot = arena.first[arm_id]
     for _ in range(arena.used[arm_id]):
         out[slot] = dot(arena.basis[slot], row)
@@ -48,9 +52,11 @@ def project_arm(arena: ArenaState, arm_id: int, row: np.ndarray, out: np.ndarray
 
 @compiled
 def project(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return q^T x for the direction q of every slot of the given arms, shape (slots,).
+    """Return an array (slots,) with q^T x for every stored direction q of the given arms.
 
-    It takes one matrix product if most slots are needed, else one product for each slot.
+    A slot is a row of the arena that holds one direction of one arm. `rows` holds a row x for each arm, or one for all.
+    Entries of other arms are not set. It takes one matrix product if most slots are needed, else one product for each
+    slot.
     """
     wanted = 0
     for a in range(arm_ids.size):
@@ -188,9 +194,10 @@ def evaluate_users(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> 
 
 @compiled
 def project_product(arena: ArenaState, arm_ids: np.ndarray, user: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return q^T vec(u v_a^T) for the direction q of every slot of the given arms, shape (slots,).
+    """Return an array (slots,) with q^T vec(u v_a^T) for every stored direction q of the given arms.
 
-    u is the factor of one user, and right (K, d_a) holds the factors v_a of the arms. It is one pass over the arena.
+    A slot is a row of the arena that holds one direction of one arm. u is the factor of one user, and right (K, d_a)
+    holds the factors v_a of the arms. Entries of other arms are not set.
     """
     out, row = np.empty(arena.top, arena.basis.dtype), np.empty(arena.basis.shape[1], arena.basis.dtype)
     for a in range(arm_ids.size):
@@ -202,7 +209,11 @@ def project_product(arena: ArenaState, arm_ids: np.ndarray, user: np.ndarray, ri
 
 @compiled
 def contract_arms(arena: ArenaState, arm_ids: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Multiply every slot direction, as a d_u x d_a matrix, by its arm's factor v_a; the result is (slots, d_u)."""
+    """Multiply every stored direction of the given arms, as a matrix (d_u, d_a), by the arm's factor v_a (d_a,).
+
+    The result has shape (slots, d_u). A slot is a row of the arena that holds one direction of one arm. right (K, d_a)
+    holds the factors.
+    """
     reduced = np.zeros((arena.top, arena.basis.shape[1] // right.shape[1]), arena.basis.dtype)
     for a in range(arm_ids.size):
         if arm_ids[a] != NONE:

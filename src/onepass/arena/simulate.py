@@ -20,7 +20,7 @@ def arm_statistics(
     arena: ArenaState, cutting: Any, limit: int, arm_rule: Any, rule: Any, rounds: int, tally: Tally,
     arm_ids: np.ndarray, rows: np.ndarray, normals: np.ndarray,
 ) -> ArmStatistics:  # fmt: skip
-    """Return the statistics of the arms with ids arm_ids (K,) that an exploration rule needs.
+    """Return the means, widths and draws of the arms with ids arm_ids (K,) that an exploration rule needs.
 
     rows (K, dim) has one row for each arm, or is (1, dim) for all arms. normals (pairs, K) holds standard normal draws.
     `rounds` is the number of rewards learned, and `tally` holds the sums of residuals. `cutting` is the rule by
@@ -50,14 +50,15 @@ def play_rounds(
     arm_ids: np.ndarray, fresh: np.ndarray, contexts: np.ndarray, rewards: np.ndarray, normals: np.ndarray,
     lots: np.ndarray, scored: np.ndarray,
 ) -> tuple[ArenaState, Tally, np.ndarray, int]:  # fmt: skip
-    """Play rounds over contexts (T, K or 1, dim) and rewards (T, K).
+    """Play T recorded rounds: score the arms, choose one, and learn its reward.
 
-    `fresh` holds ids for arms without a model; `arm_ids` (K,) is updated in place. scored (T, 3) receives the predicted
-    reward and the score of the chosen arm, and the largest score; with (0, 3) nothing is stored. There must be room
-    above `top` for everything that may be learned.
+    `contexts` (T, K or 1, dim) holds the rows of the arms and `rewards` (T, K) the reward of every arm. `rule` is the
+    exploration rule, and `normals` and `lots` are its random numbers. `fresh` holds ids for arms without a model;
+    `arm_ids` (K,) is updated in place. scored (T, 3) receives the predicted reward and the score of the chosen arm, and
+    the largest score; with (0, 3) nothing is stored. The arena must have room for everything that may be learned.
 
-    Returns the arena, the tally, the chosen arms (T,), and the number of fresh ids used. The arms are -1 from the first
-    round with a score that is not finite.
+    Returns the arena, the sums of residuals, the chosen arms (T,), and the number of ids of `fresh` used. The arms are
+    -1 from the first round with a score that is not finite.
     """
     arms, among, taken = np.full(contexts.shape[0], NOT_FINITE), np.ones(arm_ids.size, np.bool_), 0
     for t in range(contexts.shape[0]):
@@ -86,7 +87,8 @@ def play_rounds(
 def count_slots_for_rounds(arena: ArenaState, rounds: int, arms: int) -> int:
     """Return an upper bound on the slots that `rounds` rounds of `arms` arms may need.
 
-    It counts two slots a row, but at most what all arms can hold, and two more to learn with.
+    A slot holds one direction of one arm. The bound is two slots for each row, but at most what all arms can hold, plus
+    two.
     """
     known, hold = arena.prior.space.used, arena.root.shape[1]
     return arms * known + min(2 * rounds, arms * (hold + 1)) + 2

@@ -1070,7 +1070,7 @@ class Bandit(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True: a bandit is written as a whole if it is an argument of another object that is saved."""
+        """True, so that a bandit is saved with everything it has learned if it is part of another saved object."""
         return True
 
     def params(self) -> dict[str, Any]:

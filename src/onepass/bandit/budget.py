@@ -78,7 +78,7 @@ class Budget:
 
     @property
     def is_daily(self) -> bool:
-        """True for a budget per day."""
+        """True if the budget is an amount per day."""
         return IS_DAILY[self.per]
 
     @property
@@ -122,13 +122,13 @@ class Spending(NamedTuple):
     spent : float
         Amount spent so far: of this day, for a day's budget. Outcomes that have not come count as predicted.
     left : float
-        Amount that may still be spent by now without exceeding the line; negative if it is exceeded.
+        Amount that the budget allows up to now, minus the amount spent; negative if more was spent.
     price : float
         Price of one unit of the outcome, in units of reward, in the last decision.
     decisions : int
         Number of decisions, of this day for a day's budget.
     on_course : bool
-        True if the leash has not been exceeded.
+        True if spending exceeds what the budget allows up to now by no more than the budget's `leash`.
     """
 
     spent: float

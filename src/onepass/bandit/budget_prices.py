@@ -28,11 +28,12 @@ def mean_spending(
     rule: Any, scores: np.ndarray, costs: np.ndarray, offered: np.ndarray, prices: np.ndarray, which: int,
     residual: float, rounds: int,
 ) -> float:  # fmt: skip
-    """Return the mean spending of budget `which` if the rule decided requests (M, K) at the given prices.
+    """Return the mean amount that M requests spend under budget `which` if arms are chosen at these prices.
 
-    scores (M, K) are the rewards' scores, costs (M, J, K) the predicted spendings of each budget, offered (M, K) marks
-    the arms, and prices is (J,). `residual` is the size of the residuals, and `rounds` the number of rewards learned,
-    which some rules use.
+    An arm's score is its reward's score minus the price of each budget times the arm's predicted spending. `scores` (M,
+    K) are the rewards' scores of the K arms, `costs` (M, J, K) the predicted spending of each arm under the J budgets,
+    `offered` (M, K) is True for the arms on offer, and `prices` is (J,). `residual` is the size of the residuals, and
+    `rounds` the number of rewards learned, which some exploration rules `rule` use.
     """
     total, count = 0.0, scores.shape[1]
     shifted, p, none = np.empty(count), np.empty(count), np.zeros(count)
@@ -75,10 +76,11 @@ def solve_one(
     rule: Any, scores: np.ndarray, costs: np.ndarray, offered: np.ndarray, prices: np.ndarray, which: int,
     target: float, unit: float, residual: float, rounds: int,
 ) -> float:  # fmt: skip
-    """Return the least price of budget `which` that keeps its mean spending within `target`, the other prices given.
+    """Return the least price of budget `which` at which its mean spending is at most `target`.
 
-    The search starts at the previous price, and at `unit` if that is 0. The other arguments are those of
-    `mean_spending`.
+    The prices of the other budgets stay as they are. The search starts at the previous price, or at `unit` if that
+    price is
+    0. The other arguments are those of `mean_spending`.
     """
     before = prices[which]
     if keeps_within(rule, scores, costs, offered, prices, which, 0.0, target, residual, rounds):
@@ -116,7 +118,7 @@ def solve_prices(
 ) -> np.ndarray:  # fmt: skip
     """Return the prices (J,) of all budgets; the search starts at the previous prices `before` (J,).
 
-    `targets` (J,) are the mean spendings to keep within, and `units` (J,) first guesses of prices. The other arguments
+    `targets` (J,) are the largest mean spendings allowed, and `units` (J,) first guesses of prices. The other arguments
     are those of `mean_spending`.
     """
     prices = before.copy()

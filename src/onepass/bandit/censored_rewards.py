@@ -40,10 +40,10 @@ class Progress:
 
     Parameters
     ----------
-    made : time of the decision in seconds.
-    stage : index of the next age of the delay law's grid.
-    learned : reward of every slot as it was learned, None before.
-    stages : index of the age of the grid at which every slot converted, -1 without a conversion.
+    made : time of the decision in Unix seconds.
+    stage : index, in the grid of ages of `DelayLaw`, of the next age that the decision reaches.
+    learned : reward that was learned for every slot, None for a slot that was not learned yet.
+    stages : for every slot the index of the grid's age by which it converted, -1 without a conversion.
     """
 
     made: float
@@ -62,7 +62,7 @@ class CensoredRewards:
     default : float
         Reward without a conversion.
     law : DelayLaw, default None
-        Law of the delays to start from.
+        Estimated distribution of the delays to start from. None starts from a uniform distribution of log(delay).
     """
 
     def __init__(self, after: float, default: float, law: DelayLaw | None = None) -> None:
@@ -72,7 +72,7 @@ class CensoredRewards:
         self.n_learned = self.n_converted = 0
 
     def counts(self) -> dict[str, Any]:
-        """Return everything that was counted as plain data for JSON."""
+        """Return the counts of conversions and of learned rewards as plain data for JSON."""
         return {"laws": self.laws.plain(), "n_learned": self.n_learned, "n_converted": self.n_converted}
 
     def restore(self, laws: Any, n_learned: Any, n_converted: Any) -> None:
@@ -82,15 +82,15 @@ class CensoredRewards:
         self.n_converted = check.integer("n_converted", n_converted, 0)
 
     def begin(self, decision: Decision, now: float) -> tuple[Progress, float]:
-        """Return the progress of a new decision, and the time when `visit` must first be called for it."""
+        """Return the progress of a new decision, and the time in seconds at which to call `visit` for it first."""
         count = len(decision.arms)
         progress = Progress(now, 0, [None] * count, [-1] * count)
         return progress, self._next_visit(decision, progress, now)
 
     def visit(self, bandit: Bandit, decision: Decision, progress: Progress, now: float) -> float | None:
-        """Count or learn what is due for a decision at `now`.
+        """Count the conversions of a decision, and learn the default for slots without one, as far as due at `now`.
 
-        Returns the time of the next visit, or None if the decision is complete.
+        Returns the time of the next visit in seconds, or None if the decision is complete.
         """
         ages, k = self.laws.common.ages, progress.stage
         complete = False
@@ -108,7 +108,7 @@ class CensoredRewards:
         return None if complete else self._next_visit(decision, progress, now)
 
     def pay(self, bandit: Bandit, decision: Decision, progress: Progress, paid: list[float | None], now: float) -> None:
-        """Learn the rewards of slots, or correct the rewards already learned. None leaves a slot as it is."""
+        """Learn the rewards `paid` of a decision's slots, or correct rewards already learned; None changes nothing."""
         stage = self.laws.common.stage(now - progress.made)
         new, changes = list[float | None](), list[float | None]()
         for slot, value in enumerate(paid):
@@ -165,18 +165,22 @@ class CensoredRewards:
 
 
 def share_by_age(share: float, rate: float) -> float:
-    """Return P(Z <= e) where the law of delays is `share` at e, and the rate of conversions is `rate`."""
+    """Return the probability that a decision that never converts was learned as the default by some age.
+
+    `share` is the share F of conversions that are known by this age, and `rate` the probability p of a conversion. The
+    result is F (1 - p) / (1 - p F).
+    """
     return share * (1.0 - rate) / (1.0 - rate * share)
 
 
 def arm_names(decision: Decision) -> list[Any]:
-    """Return the names of the arms of all slots, None for arms without names and for actions of an interval."""
+    """Return the name of the arm of each slot; None for an arm without a name, and for an action of an interval."""
     named = decision.candidates is not None and decision.density is None
     return list(decision.arms) if named else [None] * len(decision.arms)
 
 
 def learn_rewards(bandit: Bandit, decision: Decision, rewards: list[float | None], now: float) -> None:
-    """Learn rewards of the slots of a decision, None for slots that are left as they are."""
+    """Learn the rewards of the slots of a decision; a slot with None is left as it is."""
     options = {"time": now} if bandit.needs_time else {}
     bandit.learn(decision, rewards[0] if len(rewards) == 1 else rewards, allow_repeat=True, **options)
 
@@ -220,12 +224,12 @@ def predict_rewards(bandit: Bandit, decision: Decision, now: float) -> list[floa
 
 
 def progress_to_plain(progress: Progress) -> dict[str, Any]:
-    """Return a progress as plain data for JSON."""
+    """Return the `Progress` of a decision as plain data for JSON."""
     return asdict(progress)
 
 
 def progress_from_plain(found: Any, count: int, law: DelayLaw) -> Progress:
-    """Rebuild the progress of a decision with `count` slots; ValueError if the data does not belong to it."""
+    """Rebuild the `Progress` of a decision with `count` slots from plain data; ValueError if they disagree."""
     if not isinstance(found, dict) or found.keys() != Progress.__dataclass_fields__.keys():
         raise ValueError(f"progress must have its fields, got {check.quote(found)}")
     stages, learned = found["stages"], found["learned"]

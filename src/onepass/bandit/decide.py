@@ -25,7 +25,7 @@ class DecisionSeed(NamedTuple):
 def decision_seeds(identity: Any, count: int | None, seed: int, rng: np.random.Generator) -> list[DecisionSeed]:
     """Return the seeds of `count` decisions, or of a single one if `count` is None.
 
-    `identity` is the given id or ids; `rng` serves decisions without one.
+    `identity` is the id or the ids that the caller gave. A decision without an id draws from `rng`.
     """
     if identity is None:
         return [DecisionSeed(new_id(), rng, seed) for _ in range(1 if count is None else count)]
@@ -48,7 +48,12 @@ def make_decision(
     explores: Rule,
     rounds: int,
 ) -> Decision:
-    """Make the record of a choice `found`: chosen places (k,), distributions (k, K), scores, means and widths."""
+    """Make the record of a decision.
+
+    `found` holds the indices of the chosen arms (k,), the distribution of each slot (k, K), and the scores, means and
+    widths of the K arms. `asked` holds the decision's id and seed, `names` the arms' names, `context` the rows of the
+    chosen arms, `explores` the exploration rule, and `rounds` the number of rewards learned.
+    """
     places, p, scores, means, widths = found
     chosen = places.tolist()
     if len(chosen) == 1:
@@ -79,9 +84,9 @@ def make_decision(
 
 
 def pair_rewards(decisions: Any, rewards: Any) -> tuple[list[Decision], list[list[Any]]]:
-    """Return single decisions and the rewards of each, one per slot; None stands for a slot without a reward.
+    """Return the single decisions, and for each decision the rewards of its slots.
 
-    Raises ValueError if the number of rewards is wrong.
+    A slot without a reward has None. Raises ValueError if the number of rewards is wrong.
     """
     if type(rewards) is float and -1e12 < rewards < 1e12 and type(decisions) is Decision and len(decisions.arms) == 1:
         return [decisions], [[rewards]]  # the common case, found at once
@@ -92,9 +97,9 @@ def pair_rewards(decisions: Any, rewards: Any) -> tuple[list[Decision], list[lis
 
 
 def check_rewards(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
-    """Return the rewards of every decision, one per slot; None stands for a slot without a reward.
+    """Return the rewards of every decision, one for each slot.
 
-    Raises ValueError if the number of rewards is wrong.
+    A slot without a reward has None. Raises ValueError if the number of rewards is wrong.
     """
     rewards = rewards.tolist() if hasattr(rewards, "tolist") else rewards
     if not isinstance(rewards, list | tuple) or len(rewards) != len(decisions):
@@ -121,7 +126,7 @@ def are_decisions(value: Any) -> bool:
 
 
 def choice_error(place: int) -> Exception:
-    """Return the error for a negative index, by which compiled code reports that no arm was chosen."""
+    """Return the error for the index `place` of an arm, which is negative because no arm could be chosen."""
     if place == NOT_OFFERED:
         return arm_not_offered_error()
     if place == NONE_LEFT:
@@ -133,12 +138,12 @@ def choice_error(place: int) -> Exception:
 
 
 def is_greedy(rest: Any) -> bool:
-    """Return True if the slots after the first take the best of the arms that are left."""
+    """Return True if `rest` is "greedy": the slots after the first take the best of the arms that are left."""
     return IS_GREEDY[check.choice("rest", rest, tuple(IS_GREEDY))]
 
 
 def arm_not_offered_error() -> ValueError:
-    """Return the error for an arm that an estimator must play again, but that is not offered."""
+    """Return the error for an arm that must be played again, as the estimator demands, but that is not on offer."""
     return ValueError(
         "contexts must offer the arm being played until its rewards are complete, but it is missing; "
         "CRMM and MENU need a fixed arm set: use HvtUCB where arms change"

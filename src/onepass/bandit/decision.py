@@ -259,7 +259,7 @@ OPTIONAL = (
 
 
 def plain_outcomes(value: Any) -> Any:
-    """Convert an optional field of a decision, with arrays in it, to JSON data."""
+    """Convert an optional field of a decision, which may hold arrays, to data for JSON."""
     if isinstance(value, dict):
         return {str(name): plain_outcomes(part) for name, part in value.items()}
     return value.tolist() if isinstance(value, np.ndarray) else value
@@ -298,7 +298,7 @@ def outcomes_from_json(record: dict[str, Any], count: int) -> dict[str, Any]:
 
 
 def stack_decisions(each: list[Decision]) -> Decision:
-    """Combine single decisions into one record with a leading axis."""
+    """Combine the single decisions `each` into one record, whose fields have a leading axis for the decisions."""
     columns: dict[str, Any] = {name: [getattr(one, name) for one in each] for name in BATCH_FIELDS}
     for name in ("predicted", "spreads", "costs", "eligible"):
         columns[name] = None if columns[name][0] is None else columns[name]
@@ -313,7 +313,7 @@ def stack_decisions(each: list[Decision]) -> Decision:
 
 
 def rest_from_record(tail: str) -> str:
-    """Return the `rest` of a decision whose record has this `tail`."""
+    """Return the option `rest` ("sampled" or "greedy") from its text `tail` in the record of a decision."""
     return SAMPLED if tail == TAILS[SAMPLED] else tail
 
 

@@ -99,7 +99,7 @@ class DelayLaw:
 
     @property
     def shares(self) -> list[float]:
-        """Values of F at every age of the grid."""
+        """Values of F, the share of conversions known by an age, at every age of the grid."""
         if self._shares is None:
             share = 1.0
             found = [share]
@@ -125,7 +125,7 @@ class DelayLaw:
         self._shares = None
 
     def coarsen(self) -> "DelayLaw":
-        """Return the law on the grid with one age per doubling, with as many conversions.
+        """Return the law on the grid with one age per doubling, computed from the same conversions.
 
         Returns
         -------

@@ -41,9 +41,9 @@ MOST_ARMS = 1000  # with counts of their own; the arm whose last conversion is l
 class ArmDelays:
     """Counts of the conversions of one arm.
 
-    `law` has the counts n_k and R_k, `count` is the number of conversions, and `looks` the number of tests so far.
-    `differs` is True once a test has rejected. `own` is the arm's own law, computed from the values `common` of the
-    common law.
+    `law` is the arm's `DelayLaw`, `count` the number of its conversions, and `looks` the number of times that its
+    delays were tested against those of all arms. `differs` is True once a test has rejected that they are equal. The
+    arm then has the distribution `own` of its own, computed from the values `common` of the distribution of all arms.
     """
 
     def __init__(self, after: float) -> None:
@@ -53,20 +53,19 @@ class ArmDelays:
 
     @property
     def next_look(self) -> float:
-        """Number of conversions at which the arm is compared next."""
+        """Number of conversions of the arm at which its delays are next tested against those of all arms."""
         return FIRST_LOOK * GROWTH**self.looks
 
     def power(self, common: DelayLaw) -> float:
-        """Return theta."""
+        """Return the exponent theta for which F^theta fits the arm's delays best, where F is the law `common`."""
         (n, total), shares = self.law.counts[:, 1:], np.array(common.shares)
         return float((n.sum() + 1.0) / (total @ np.log(shares[1:] / shares[:-1]) + 1.0))
 
 
 class DelayLaws:
-    """Common law of the delays, and the laws of arms whose delays differ.
+    """Distributions of the delays of conversions: one for all arms, and one for each arm whose delays differ.
 
-    `common` is the law of the conversions of all arms. `after` is the age in seconds at which all conversions are
-    known.
+    `common` is the distribution for all arms. `after` is the age in seconds at which all conversions are known.
     """
 
     def __init__(self, after: float) -> None:
@@ -74,7 +73,10 @@ class DelayLaws:
         self._arms: dict[Any, ArmDelays] = {}
 
     def add(self, arm: Any, k: int, stage: int) -> None:
-        """Count a conversion of an arm, None for arms without names, as `DelayLaw.add` does; compare the arm if due."""
+        """Count a conversion of an arm, and test the arm's delays if they are due for a test.
+
+        `arm` is None for arms without names. `k` and `stage` are the arguments of `DelayLaw.add`.
+        """
         self.common.add(k, stage)
         if arm is None:
             return
@@ -90,7 +92,7 @@ class DelayLaws:
             one.differs = abs(log_rank(one.law, self.common)) > critical_value(one.looks)
 
     def find_law(self, arm: Any) -> DelayLaw:
-        """Return the law of an arm: the common one, unless the arm's delays differ."""
+        """Return the distribution of an arm's delays: its own if its delays differ, else the one of all arms."""
         one, shares = self._arms.get(arm), self.common.shares
         if one is None or not one.differs:
             return self.common
@@ -99,11 +101,11 @@ class DelayLaws:
         return one.own
 
     def separate_laws(self) -> dict[Any, DelayLaw]:
-        """Return the laws of the arms whose delays differ from the common law, by arm."""
+        """Return the distributions of the arms whose delays differ from those of all arms, by name of the arm."""
         return {arm: self.find_law(arm) for arm, one in self._arms.items() if one.differs}
 
     def plain(self) -> dict[str, Any]:
-        """Return all counts as plain data for JSON."""
+        """Return the counts of all distributions as plain data for JSON."""
         return {
             "common": self.common.counts.tolist(),
             "arms": [
@@ -130,7 +132,10 @@ class DelayLaws:
 
 
 def log_rank(own: DelayLaw, common: DelayLaw) -> float:
-    """Return the log-rank statistic z of an arm against all arms; 0 if its variance is below 2."""
+    """Return the log-rank statistic z that compares the delays of one arm with those of all arms.
+
+    `own` is the `DelayLaw` of the arm, and `common` that of all arms. The result is 0 if its variance is below 2.
+    """
     (n, total), (n_own, total_own) = common.counts, own.counts
     share = total_own / np.maximum(total, 1.0)
     variance = n * (total - n) / np.maximum(total - 1.0, 1.0) * share * (1.0 - share)
@@ -139,5 +144,5 @@ def log_rank(own: DelayLaw, common: DelayLaw) -> float:
 
 
 def critical_value(look: int) -> float:
-    """Return the size of z at which a test rejects, for the look with this number, from 1."""
+    """Return the value of |z| above which a test of an arm's delays rejects; `look` numbers the arm's tests from 1."""
     return NormalDist().inv_cdf(1.0 - LEVEL / (2.0 * look * (look + 1.0)))

@@ -169,8 +169,8 @@ class Explanation(NamedTuple):
     difference : Difference or None
         Difference to the nearest competitor, or to the arm that was asked for. None if no other arm is offered.
     link : str, default ""
-        Family of the rewards, such as "logistic". Mean, width and terms are then those of theta^T z, which is the log
-        odds for clicks. "" if the mean is the expected reward.
+        Family of the rewards, such as "logistic". Mean, width and terms then refer to theta^T z, which is the log odds
+        for clicks. "" if the mean is the expected reward.
     """
 
     arm: Any
@@ -226,9 +226,11 @@ class Explanation(NamedTuple):
 
 
 def make_explanation(arms: Sequence[Any], scores: Sequence[float], sides: Sides, link: str = "") -> Explanation:
-    """Make the explanation of one arm, or of two arms, the second being the one to compare with.
+    """Make the `Explanation` of one arm, or of two arms, the second being the one to compare with.
 
-    `link` is the family of the rewards, if they have a link.
+    `scores` holds the scores of `arms`. `sides(m)` returns the contributions to the score of the first arm (m = 1), or
+    to the difference of the two (m = 2). `link` is the family of the rewards, such as "logistic"; "" without a link
+    function.
     """
     mine = sides(1)[0]
     terms = [
@@ -272,7 +274,7 @@ def _sort_terms(terms: list[Any]) -> list[Any]:
 
 
 def rows_from_decision(decision: Decision, arms: Any, arm: Any) -> tuple[np.ndarray, tuple[Any, ...], Any]:
-    """Return the rows (k, dim) and names of the arms that a decision chose, and the arm to explain.
+    """Return the rows (k, dim) and names of the k arms that a decision chose, and the name of the arm to explain.
 
     Raises ValueError for a batch of decisions, for `arms` beside a decision, and for a record without rows.
     """

@@ -39,7 +39,7 @@ def is_linear(bandit: Any) -> bool:
 def learn_correction(bandit: Any, decision: Decision, differences: list[float | None]) -> None:
     """Correct the rewards of a decision that were learned by a bandit for which `is_linear` is True.
 
-    `decision` has the rewards as they were learned. `differences` are r' - r of each slot, None for a slot without one.
+    `differences` holds, for each slot, the new reward minus the reward that was learned; None leaves a slot as it is.
     """
     rows = np.asarray(decision.context).reshape(len(decision.arms), -1)
     for row, arm, difference in zip(rows, decision.arms, differences, strict=True):

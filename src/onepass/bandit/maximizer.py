@@ -13,10 +13,10 @@ from onepass.model.contract import Choice, Model, non_finite_error
 def maximize_score(
     model: Model, rule: Rule, maximizer: Callable[[Callable[[Any], np.ndarray]], Any], rng: np.random.Generator
 ) -> tuple[np.ndarray, Choice]:
-    """Return the row (dim,) that a maximizer finds, and its choice with probability 1.
+    """Return the row (dim,) of the best arm, as found by `maximizer`, in the form of a choice with probability 1.
 
-    `rule` must not be random. Raises ValueError if the maximizer returns no row, FloatingPointError if the row's score
-    is not finite.
+    `maximizer` is given a function that maps rows (n, dim) to scores (n,). `rule` must not be random. Raises ValueError
+    if the maximizer returns no row, FloatingPointError if the row's score is not finite.
     """
 
     def score_rows(rows: Any) -> tuple[np.ndarray, ArmStatistics]:

@@ -21,8 +21,9 @@ def mix_with_baseline(
     """Return the decision that is shown, the bandit's or the baseline's, with the probabilities of the mixture.
 
     `decision` is the bandit's decision. `decide` makes the same decision again with a mask of eligible arms. `baseline`
-    holds the baseline's probabilities (K,), `place` is the index of the baseline's arm, and `share` is q. `expected`,
-    the mean reward of the baseline's arm and its upper limit, are put into the record if they are given.
+    holds the baseline's probabilities (K,), `place` is the index of the baseline's arm, and `share` is the probability
+    with which the bandit's decision is shown. `expected`, the mean reward of the baseline's arm and its upper limit,
+    are put into the record if they are given.
     """
     p, drawn = decision.probabilities, int(decision.index)
     index = drawn if hash_uniform(f"{decision.seed} {decision.id}", b"guarded") < share else place
@@ -36,5 +37,8 @@ def mix_with_baseline(
 
 
 def prediction_at(decision: Decision, place: int) -> tuple[float, float]:
-    """Return the mean reward and the width of the arm at an index; the width is inf for a rule without widths."""
+    """Return the mean reward and the width of the arm at index `place` of a decision.
+
+    The width is inf for a rule without widths.
+    """
     return float(decision.means[place]), np.inf if decision.widths is None else float(decision.widths[place])

@@ -178,7 +178,11 @@ def check_weights(weights: Any, outcomes: tuple[str, ...], names: list[Any] | No
 
 
 def predictions(raw: np.ndarray, prices: np.ndarray | None) -> np.ndarray:
-    """Return predicted outcomes (J, K) from the model's raw predictions of y and the prices (J, K)."""
+    """Return the predicted outcomes (J, K) in their own units.
+
+    `raw` (J, K) are the model's predictions, which are relative to the price for an arm whose price is known. `prices`
+    (J, K) are the known prices, NaN for the others.
+    """
     if prices is None:
         return raw
     priced = prices * np.clip(1.0 + raw, *CLIP)
@@ -186,7 +190,10 @@ def predictions(raw: np.ndarray, prices: np.ndarray | None) -> np.ndarray:
 
 
 def offsets(weights: Weights, outcomes: tuple[str, ...], predicted: np.ndarray, names: list[Any] | None) -> Offsets:
-    """Return the scale and shift that weights make of predicted outcomes (J, K)."""
+    """Return the scale and the shift (K,) of the reward's scores that `weights` ask for.
+
+    `predicted` (J, K) are the predicted outcomes of the K arms `names`.
+    """
     shift = np.zeros(predicted.shape[1])
     for name, row in zip(outcomes, predicted, strict=True):
         if name in weights:
@@ -197,7 +204,10 @@ def offsets(weights: Weights, outcomes: tuple[str, ...], predicted: np.ndarray, 
 
 
 def shift_statistics(seen: ArmStatistics, by: Offsets) -> ArmStatistics:
-    """Return the statistics of the weighted sum of reward and outcomes, which is scaled and shifted."""
+    """Return the statistics of the weighted sum of reward and outcomes.
+
+    They are the reward's statistics `seen`, multiplied by by.scale, with by.shift added.
+    """
     scale, shift = by
     return seen._replace(
         means=scale * seen.means + shift,
@@ -208,9 +218,10 @@ def shift_statistics(seen: ArmStatistics, by: Offsets) -> ArmStatistics:
 
 
 def choose_by_weights(asked: Asked, i: int, rng: np.random.Generator, predicted: np.ndarray) -> Chosen:
-    """Fill the slots of decision i as `Model.choose` does, ranked by the weighted sum of reward and outcomes (J, K).
+    """Choose arms for the slots of decision i, ranked by the weighted sum of reward and predicted outcomes.
 
-    The means in the result are those of the reward alone.
+    `asked` holds the arguments of the decision, and `predicted` (J, K) the outcomes. The result has the form of that of
+    `Model.choose`; its means are those of the reward alone.
     """
     model, rule, weights, eligible = asked.model, asked.rule, asked.weights, asked.eligible
     seen = model.predict(asked.request, i, rule, rng, rule.pairs)
@@ -244,7 +255,10 @@ def check_values(outcomes: Any, names: tuple[str, ...]) -> np.ndarray:
 
 
 def relative(decision: Decision, slot: int, values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    """Return y (J,), the values relative to the prices in the decision's record, as they are learned."""
+    """Return the values (J,) of a slot's outcomes as the model learns them, relative to the prices of the decision.
+
+    An outcome with a price is divided by the price, and 1 is subtracted. Other outcomes stay as they are.
+    """
     if decision.costs is None:
         return values
     place, out = int(decision.places[slot]), values.copy()

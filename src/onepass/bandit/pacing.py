@@ -50,8 +50,8 @@ Bases = dict[tuple[str, Any], float | None]
 class Account(NamedTuple):
     """Spending of one budget.
 
-    `day` is the date it belongs to, `spent` the amount, `decisions` their number, `total` the amount over all time, and
-    `recent` the latest amounts, one for each decision.
+    `day` is the date for a budget per day. `spent` and `decisions` are the amount spent and the number of decisions, of
+    that day or of all time. `total` is the amount of all time, and `recent` holds the amounts of the latest decisions.
     """
 
     day: str
@@ -62,9 +62,11 @@ class Account(NamedTuple):
 
 
 class Left(NamedTuple):
-    """Amounts that the next decision may spend: of the budget's `line`, of the `window`, and one `leash`, which it has.
+    """Amounts that the next decision may spend within one budget.
 
-    For a budget per day the line is the day's amount, and the window the time of the day.
+    `line` is left if spending must not run ahead of the budget, and `window` if it may run ahead by the tolerance
+    `leash`, an amount, over the latest decisions. For a budget per day, `line` is what is left of the day's amount, and
+    `window` what is left of the part that is due by this time of the day, plus `leash`.
     """
 
     line: float
@@ -73,7 +75,7 @@ class Left(NamedTuple):
 
 
 class Pacing:
-    """State of budgets and shares: accounts, running costs of arms, recent requests and prices.
+    """Prices and stops that keep a bandit within budgets, and arms within shares of the decisions.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ class Pacing:
     budgets : dict of str to Budget
         Budget of each outcome that has one.
     shares : Share or dict of arm to Share or None
-        Shares of decisions that arms must and may have: one for every arm, or one for each arm named.
+        Smallest and largest shares of the decisions: one for every arm, or one for each arm named.
     """
 
     def __init__(
@@ -105,12 +107,15 @@ class Pacing:
 
     @property
     def names(self) -> list[str]:
-        """Names of outcomes with a budget."""
+        """Names of the outcomes that have a budget."""
         return list(self._budgets)
 
     @property
     def prices(self) -> dict[str, float]:
-        """Prices in force: of budgets by outcome, and of shares by "most" or "least" and the index of the arm."""
+        """Present prices in units of reward: of budgets by outcome, of shares by a text such as "most 0".
+
+        The text is "most" or "least" for an arm's largest or smallest share, and the index of the arm.
+        """
         return dict(self._prices)
 
     def spending(self) -> dict[str, Spending]:
@@ -134,9 +139,11 @@ class Pacing:
     # ---- prices and stops ----
 
     def arm_prices(self, names: Iterable[Any], costs: Any) -> tuple[dict[Any, dict[str, float]] | None, Bases]:
-        """Return prices of arms, {arm: {outcome: price}}, and those that were given, which `costs` has.
+        """Return the expected price of each arm and outcome, and the prices as they were given.
 
-        A price that was given is corrected by what was paid; without one the running mean serves.
+        The first result is {arm: {outcome: price}}. A price given in `costs` is corrected by what the arm has really
+        cost so far; an arm without a price has its mean cost so far. The second result maps (outcome, arm) to the given
+        price or None.
         """
         costs = {} if costs is None else costs
         if not isinstance(costs, Mapping) or not all(isinstance(each, Mapping) for each in costs.values()):
@@ -161,7 +168,11 @@ class Pacing:
         return float(np.mean(known)) if known else self._budgets[name].decision_amount
 
     def pricing(self, given: dict[str, Any], now: float) -> Callable[[Survey], tuple[dict[str, Any], np.ndarray]]:
-        """Return the function that computes weights and stopped arms from the survey of a request."""
+        """Return a function that maps the `Survey` of a request to weights of outcomes and a mask of allowed arms.
+
+        `given` are the weights of the caller, from which the prices of budgets are subtracted, and `now` is the time in
+        seconds.
+        """
 
         def price(survey: Survey) -> tuple[dict[str, Any], np.ndarray]:
             scale = float(given.get("reward", 1.0))
@@ -210,7 +221,11 @@ class Pacing:
     def recall(
         self, keys: tuple[Any, ...], scores: Any, predicted: Mapping[str, Any], eligible: Any, prices: dict[str, float]
     ) -> None:
-        """Add a request of a log to the recent ones: its arms, scores, predictions, eligible arms and prices."""
+        """Add a logged request to the recent requests, from which prices are computed.
+
+        `keys` are the names or indices of its arms, `scores` (K,) their scores, `predicted` their predicted outcomes,
+        `eligible` (K,) the mask of arms that could be chosen, and `prices` the prices of that decision.
+        """
         base = np.array(scores, np.float64)
         for label, price in prices.items():
             if label in self._budgets:
@@ -286,7 +301,7 @@ class Pacing:
         return allowed
 
     def cheapest_arm(self, predicted: Mapping[str, Any], allowed: np.ndarray) -> int:
-        """Return the index of the allowed arm that is predicted to spend least, as a share of the budgets."""
+        """Return the index of the allowed arm whose predicted spending, relative to the budgets, is smallest."""
         cost = sum(np.asarray(predicted[name]) / one.amount for name, one in self._budgets.items())
         return int(np.where(allowed, cost, np.inf).argmin())
 
@@ -319,7 +334,10 @@ class Pacing:
     # ---- spending ----
 
     def is_charged(self, identity: str, name: str | None = None) -> bool:
-        """Return True if a decision was charged and its outcomes are awaited, or the one of this name."""
+        """Return True if a decision was charged its predicted outcomes and still waits for the real ones.
+
+        With `name`, only the outcome of this name counts.
+        """
         return identity in self._pending and (name is None or name in self._pending[identity])
 
     def charge_decision(
@@ -331,10 +349,10 @@ class Pacing:
         prices: Mapping[str, float],
         now: float,
     ) -> None:
-        """Charge a decision what was predicted of its arm.
+        """Charge the predicted outcomes of a decision to the budgets.
 
-        `predicted` are the predictions for every budget, `bases` the prices given for the arm, and `prices` those that
-        the decision was made with.
+        `identity` is the decision's id, `predicted` holds the predicted amount for every budget, `bases` the prices
+        given for the arm, and `prices` the budgets' prices at which the decision was made.
         """
         charged = {name: max(float(predicted[name]), 0.0) for name in self._budgets}
         for name, amount in charged.items():
@@ -348,7 +366,7 @@ class Pacing:
             del self._pending[next(iter(self._pending))]
 
     def charge_outcomes(self, identity: str, arm: Any, outcomes: Mapping[str, float | None], now: float) -> None:
-        """Charge outcomes of a decision in place of their predictions."""
+        """Replace the predicted amounts charged for a decision by the outcomes that have come."""
         charged = self._pending.get(identity, {})
         for name in self._budgets:
             value = outcomes.get(name)
@@ -361,15 +379,15 @@ class Pacing:
             del self._pending[identity]
 
     def spend(self, name: str, amount: float, now: float, decisions: int = 0) -> None:
-        """Charge an amount to a budget, and count decisions."""
+        """Charge an amount to the budget `name`, and add `decisions` to the number of decisions it has served."""
         self._accounts[name] = _charge(self._budgets[name], self._accounts[name], amount, now, decisions)
 
     def reserve(self, identity: str, predicted: Mapping[str, float], now: float) -> None:
-        """Count a decision that is not charged yet when prices and stops are found, until it is released."""
+        """Count the predicted outcomes of a decision that is being made as spent, until it is charged or given up."""
         self._reserved[identity] = now, {name: max(float(predicted[name]), 0.0) for name in self._budgets}
 
     def release(self, identity: str) -> None:
-        """Stop counting a decision that was charged, or was not made."""
+        """Stop counting a decision that `reserve` announced, because it was charged or was not made."""
         self._reserved.pop(identity, None)
 
     def _present(self, name: str) -> Account:
@@ -414,7 +432,7 @@ class Pacing:
         return ratio * unit
 
     def change(self, name: str, budget: Budget) -> None:
-        """Replace a budget. The amount spent so far is kept."""
+        """Replace the budget of the outcome `name` by `budget`; the amount spent so far stays."""
         account = self._accounts[name]
         self._budgets[name] = budget
         # the line of a budget per decision begins anew where it has another slope
@@ -438,7 +456,7 @@ class Pacing:
     # ---- files ----
 
     def to_dict(self, recent: bool = True) -> dict[str, Any]:
-        """Return the state as JSON, with the recent requests if `recent`."""
+        """Return the state as data for JSON, with the recent requests if `recent` is True."""
         shares, plain = self._shares, files.plain_object
         listed = [[plain(arm), asdict(one)] for arm, one in shares.items()] if isinstance(shares, dict) else None
         return {
@@ -466,7 +484,7 @@ class Pacing:
 
     @classmethod
     def from_dict(cls, outcomes: tuple[str, ...], state: dict[str, Any]) -> "Pacing":
-        """Rebuild what `to_dict` returned."""
+        """Rebuild the object from the data that `to_dict` returned."""
         name_of, shares = files.object_from_plain, state["shares"]
         if isinstance(shares, list):
             shares = {name_of(arm): Share(**one) for arm, one in shares}
@@ -495,7 +513,7 @@ class Pacing:
 
 
 def open_account(one: Budget) -> Account:
-    """Return the account of a budget of which nothing is spent."""
+    """Return the account of a new budget `one`, from which nothing is spent yet."""
     return Account("", 0.0, 0, 0.0, deque(maxlen=one.window))
 
 

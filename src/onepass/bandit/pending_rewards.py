@@ -187,7 +187,7 @@ class PendingRewards(files.Owner):
 
     @property
     def delay_law(self) -> DelayLaw | None:
-        """Estimated law of the delays of conversions, None unless `censored`."""
+        """Estimated distribution of the delays of conversions; None unless rewards are `censored`."""
         return None if self._censored is None else self._censored.laws.common
 
     @property

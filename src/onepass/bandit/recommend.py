@@ -23,8 +23,9 @@ def recommend_top_k(
 ) -> Recommendation:
     """Return the k best of `names` for every user, without the arms excluded for that user.
 
-    `scores_of` returns the scores (n, K) of a slice of users; `seed` orders arms with equal scores. Raises ValueError
-    if `exclude` has another length, or if it holds something other than collections of names.
+    `users` is the number of users. `scores_of` returns the scores (n, K) of a slice of users, and `seed` orders arms
+    with equal scores. Raises ValueError if `exclude` has another length, or if it holds something other than
+    collections of names.
     """
     if exclude is not None and len(exclude) != users:
         raise ValueError(f"exclude must have one collection per user ({users}), got {len(exclude)}")

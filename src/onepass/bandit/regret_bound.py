@@ -27,14 +27,14 @@ class RegretBound(NamedTuple):
     Parameters
     ----------
     total : float
-        The bound, in units of rewards; infinite where a radius was.
+        The bound, in units of rewards. It is infinite if a confidence radius was infinite.
     probability : float
-        Probability with which it holds, at all times together. 0.0 where nothing is proved: a `scale` below 1, or more
-        ellipsoids than delta allows.
+        Probability with which the bound holds, at all times together. It is 0.0 if nothing is proved, because the
+        `scale` of the theory is below 1 or there are too many confidence ellipsoids for its delta.
     n_decisions : int
-        Number of rows that it covers.
+        Number of rows that the bound covers.
     n_other_rows : int
-        Number of rows learned without a decision of this rule. Their regret is not bounded.
+        Number of rows that were learned without a decision of the present rule. The bound does not cover them.
     """
 
     total: float
@@ -46,7 +46,8 @@ class RegretBound(NamedTuple):
 class RegretSum(NamedTuple):
     """Running sum of a bandit's regret bounds.
 
-    `total` is the sum, `rows` the number of rows in it, and `streams` how many sequences of rows had their own radii.
+    `total` is the sum, `rows` the number of rows in it, and `streams` the number of sequences of rows that had
+    confidence radii of their own: one, and one more for each model merged.
     """
 
     total: float = 0.0
@@ -57,10 +58,7 @@ class RegretSum(NamedTuple):
         return self._replace(total=self.total + float(bounds), rows=self.rows + rows)
 
     def join(self, other: "RegretSum", since: "RegretSum | None") -> "RegretSum":
-        """Return the sum of both, with the rows of `since` counted once.
-
-        Rows after the merge begin another sequence of radii.
-        """
+        """Return the sum for two merged bandits; the rows of `since`, from which both started, count once."""
         total, rows = self.total + other.total, self.rows + other.rows
         if since is not None and np.isfinite(since.total):
             total, rows = max(total - since.total, 0.0), rows - since.rows
@@ -79,7 +77,7 @@ class RegretSum(NamedTuple):
 
 
 def is_bounded(rule: Rule) -> bool:
-    """Return True if the rule is upper confidence bounds with a theorem's radius."""
+    """Return True if the rule is `UCB` with a radius from a theorem, for which regret can be bounded."""
     return isinstance(rule.exploration, UCB) and rule.exploration.theory is not None
 
 
@@ -98,17 +96,17 @@ def bound_of_slot(decision: Any, slot: int, family: Any) -> float:
 
 
 def bounds_of_rounds(seen: np.ndarray, to_rewards: Any) -> np.ndarray:
-    """Return the regret bounds of rounds that compiled code has played.
+    """Return the regret bounds (T,) of T rounds that compiled code has played.
 
-    seen (T, 3) holds x^T theta and U of the chosen arm, and the largest U. `to_rewards` applies the link mu to an
-    array.
+    `seen` (T, 3) holds the chosen arm's predicted reward x^T theta and its upper confidence bound, and the largest
+    upper bound of all arms. `to_rewards` applies the link function to an array.
     """
     middle, upper, best = seen.T
     return to_rewards(best.copy()) - to_rewards(2.0 * middle - upper)
 
 
 def make_bound(rule: Rule, found: RegretSum, n_learned: int, n_ellipsoids: int) -> RegretBound:
-    """Return the regret bound from its running sum; raise ValueError for a rule without a theorem's radius.
+    """Return the `RegretBound` for the running sum `found`; raise ValueError for a rule without a theorem's radius.
 
     `n_learned` is the number of rows learned, and `n_ellipsoids` the number of confidence ellipsoids, one for each
     model.

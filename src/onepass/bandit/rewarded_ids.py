@@ -21,7 +21,7 @@ def _bits(identity: str) -> int:
 
 
 class RewardedIds:
-    """Set of ids of rewarded decisions, in the order in which their rewards were learned."""
+    """Set of the ids of the latest rewarded decisions, in the order in which their rewards were learned."""
 
     def __init__(self, bits: Iterable[int] = ()) -> None:
         self._bits: dict[int, None] = dict.fromkeys(bits)
@@ -58,7 +58,7 @@ class RewardedIds:
                 del self._bits[next(iter(self._bits))]
 
     def join(self, other: "RewardedIds") -> None:
-        """Add the ids of another set as the latest ones."""
+        """Add the ids of the set `other` after the ids of this set."""
         for bits in other._bits:
             self._bits.pop(bits, None)
             self._bits[bits] = None
@@ -66,7 +66,7 @@ class RewardedIds:
             del self._bits[bits]
 
     def to_text(self) -> str:
-        """Return the set as text for a file."""
+        """Return the hashes of all ids as text for a file."""
         return base64.b64encode(np.fromiter(self._bits, np.dtype("<u8"), len(self._bits)).tobytes()).decode()
 
     @classmethod

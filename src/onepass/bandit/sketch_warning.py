@@ -22,9 +22,10 @@ class SketchWarning(UserWarning):
 
 
 def next_look(model: Any, name: str, due: int) -> int:
-    """Warn if a sketch of the model has lost more than MOST ridges, and return the row of the next check.
+    """Warn if a sketch of the model has cut off more than 100 times its ridge, and return the row of the next check.
 
-    `name` is the bandit's name, `due` the row at which this check was due. After a warning there is no further check.
+    `name` is the bandit's name, and `due` the number of rows at which this check was due. After a warning there is no
+    further check.
     """
     while due <= model.n_learned:
         due *= 2

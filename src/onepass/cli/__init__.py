@@ -95,7 +95,7 @@ def onepass(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Learn to decide, online: one pass over the data, bounded memory, regret guarantees."""
+    """Online learning of decisions: one pass over the data, bounded memory, regret guarantees."""
 
 
 @app.command("list")

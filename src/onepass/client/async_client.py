@@ -40,7 +40,7 @@ class AsyncClient:
     Raises
     ------
     ValueError
-        If an argument is wrong, such as a `url` that is none.
+        If an argument is wrong, such as a `url` that is not an address.
 
     Notes
     -----
@@ -226,7 +226,7 @@ class AsyncClient:
         Returns
         -------
         dict
-            JSON of the service (docs/service.md).
+            JSON of the service (docs/service_evaluations.md).
         """
         return await self._send(requests.get_call("evaluations"))
 
@@ -241,7 +241,7 @@ class AsyncClient:
         Returns
         -------
         dict
-            JSON of the service (docs/service.md).
+            JSON of the service (docs/service_evaluations.md).
         """
         return await self._send(requests.get_call(f"evaluations/{requests.quote_segment(id)}"))
 
@@ -251,12 +251,13 @@ class AsyncClient:
         Parameters
         ----------
         **options : object
-            Fields of the request, such as policies, since and until (docs/service.md). An id is made if none is given.
+            Fields of the request, such as policies, since and until (docs/service_evaluations.md). An id is made if
+            none is given.
 
         Returns
         -------
         dict
-            JSON of the service (docs/service.md), with the id of the evaluation.
+            JSON of the service (docs/service_evaluations.md), with the id of the evaluation.
         """
         return await self._send(requests.evaluate_call(options))
 
@@ -276,7 +277,7 @@ class AsyncClient:
         Returns
         -------
         dict
-            JSON of the service (docs/service.md).
+            JSON of the service (docs/service_changes.md).
         """
         return await self._send(requests.get_call("models"))
 
@@ -286,12 +287,12 @@ class AsyncClient:
         Parameters
         ----------
         **options : object
-            Any of evaluation, policy and anyway (docs/service.md).
+            Any of evaluation, policy and anyway (docs/service_changes.md).
 
         Returns
         -------
         dict
-            JSON of the service (docs/service.md).
+            JSON of the service (docs/service_changes.md).
         """
         return await self._send(requests.action_call("promote", options))
 
@@ -301,12 +302,12 @@ class AsyncClient:
         Parameters
         ----------
         **options : object
-            Fields checkpoint and learn (docs/service.md).
+            Fields checkpoint and learn (docs/service_changes.md).
 
         Returns
         -------
         dict
-            JSON of the service (docs/service.md).
+            JSON of the service (docs/service_changes.md).
         """
         return await self._send(requests.action_call("rollback", options))
 

@@ -40,7 +40,7 @@ class Client:
     Raises
     ------
     ValueError
-        If an argument is wrong, such as a `url` that is none.
+        If an argument is wrong, such as a `url` that is not an address.
 
     Notes
     -----
@@ -124,7 +124,7 @@ class Client:
         return self._send(requests.outcomes_call(outcomes))
 
     def activate(self, id: str) -> None:
-        """Activate a deferred decision: it was shown, and counts.
+        """Report that a deferred decision was shown, so that it counts.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class Client:
         Returns
         -------
         dict
-            JSON of the service (docs/service.md).
+            JSON of the service (docs/service_evaluations.md).
         """
         return self._send(requests.get_call("evaluations"))
 
@@ -238,7 +238,7 @@ class Client:
         Returns
         -------
         dict
-            JSON of the service (docs/service.md).
+            JSON of the service (docs/service_evaluations.md).
         """
         return self._send(requests.get_call(f"evaluations/{requests.quote_segment(id)}"))
 
@@ -248,12 +248,13 @@ class Client:
         Parameters
         ----------
         **options : object
-            Fields of the request, such as policies, since and until (docs/service.md). An id is made if none is given.
+            Fields of the request, such as policies, since and until (docs/service_evaluations.md). An id is made if
+            none is given.
 
         Returns
         -------
         dict
-            JSON of the service (docs/service.md), with the id of the evaluation.
+            JSON of the service (docs/service_evaluations.md), with the id of the evaluation.
         """
         return self._send(requests.evaluate_call(options))
 
@@ -273,7 +274,7 @@ class Client:
         Returns
         -------
         dict
-            JSON of the service (docs/service.md).
+            JSON of the service (docs/service_changes.md).
         """
         return self._send(requests.get_call("models"))
 
@@ -283,12 +284,12 @@ class Client:
         Parameters
         ----------
         **options : object
-            Any of evaluation, policy and anyway (docs/service.md).
+            Any of evaluation, policy and anyway (docs/service_changes.md).
 
         Returns
         -------
         dict
-            JSON of the service (docs/service.md).
+            JSON of the service (docs/service_changes.md).
         """
         return self._send(requests.action_call("promote", options))
 
@@ -298,12 +299,12 @@ class Client:
         Parameters
         ----------
         **options : object
-            Fields checkpoint and learn (docs/service.md).
+            Fields checkpoint and learn (docs/service_changes.md).
 
         Returns
         -------
         dict
-            JSON of the service (docs/service.md).
+            JSON of the service (docs/service_changes.md).
         """
         return self._send(requests.action_call("rollback", options))
 

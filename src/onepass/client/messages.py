@@ -22,13 +22,13 @@ class DecideOptions(TypedDict, total=False):
     defer : bool
         If True, the decision counts only once it is activated. False if left out.
     subject : str
-        User whom the decision is about; all records of a subject can be erased.
+        User whom the decision is about. All records about a subject can be deleted.
     rest : {"sampled", "greedy"}
         How slots after the first are filled: by samples, or by the largest scores. "sampled" if left out.
     costs : dict of str to dict of str to float
-        Known prices, {arm: {outcome: price above 0}}, those of the settings if left out.
+        Usual costs, {arm: {outcome: cost above 0}}. The `prices` of the settings if left out.
     weights : dict of str to float
-        Weights of the reward and of outcomes, of the reward alone if left out.
+        Weights of the reward and of outcomes. If left out, only the reward counts.
     """
 
     exclude: Sequence[str]
@@ -172,7 +172,7 @@ def from_json(kind: type[T], fields_of_json: Mapping[str, Any]) -> T:
 
 
 def parse_decision(answer: Any) -> Decision:
-    """Parse the answer to a decision."""
+    """Return the `Decision` in the JSON answer of the service to a request for a decision."""
     return from_json(Decision, {**answer, "ranking": [from_json(RankedArm, arm) for arm in answer["ranking"]]})
 
 

@@ -70,7 +70,7 @@ class Call(NamedTuple, Generic[T]):
 
 
 def decide_call(context: Any, arms: Arms | None, options: DecideOptions) -> Call[Decision]:
-    """Make the request for a decision."""
+    """Return the request for a decision as a `Call`, with this context, the arms on offer, and options."""
     body: dict[str, Any] = {**options, "id": options.get("id") or _new_id()}
     if context is not None:
         body["context"] = context
@@ -82,7 +82,7 @@ def decide_call(context: Any, arms: Arms | None, options: DecideOptions) -> Call
 
 
 def outcomes_call(outcomes: Iterable[Outcome]) -> Call[OutcomeCounts]:
-    """Make the request that sends outcomes."""
+    """Return the request that sends the outcomes of many decisions, as a `Call`."""
     body = [{**outcome, "key": outcome.get("key") or _new_id()} for outcome in outcomes]
     return Call("POST", f"{LOOP}/outcome", _parse_counts, body)
 
@@ -90,7 +90,7 @@ def outcomes_call(outcomes: Iterable[Outcome]) -> Call[OutcomeCounts]:
 def make_outcome(
     id: str, value: float | None, outcomes: Mapping[str, float] | None, slot: int | None, key: str | None
 ) -> Outcome:
-    """Make the message of one decision's outcomes; `outcomes` is left out without any, as for an older service."""
+    """Make the message of one decision's outcomes; it has no entry `outcomes` if there are none."""
     found: Outcome = {"id": id, "value": value, "slot": slot, "key": key}
     if outcomes:
         found["outcomes"] = outcomes
@@ -98,32 +98,32 @@ def make_outcome(
 
 
 def activate_call(id: str) -> Call[None]:
-    """Make the request that activates a deferred decision."""
+    """Return the request that activates the deferred decision with this id, as a `Call`."""
     return Call("POST", f"{LOOP}/activate", _ignore_answer, {"id": id})
 
 
 def patch_settings_call(part: Mapping[str, Any], dry_run: bool) -> Call[SettingsInfo]:
-    """Make the request that changes some settings."""
+    """Return the request that changes the settings in `part`; with `dry_run` it only reports the changes."""
     return Call("PATCH", LOOP, _parse_settings, dict(part), dry_run, {"dry_run": "true"} if dry_run else None)
 
 
 def replace_settings_call(settings: Mapping[str, Any], dry_run: bool) -> Call[SettingsInfo]:
-    """Make the request that replaces all settings."""
+    """Return the request that replaces all settings of the loop; with `dry_run` it only reports the changes."""
     return Call("PUT", LOOP, _parse_settings, dict(settings), dry_run, {"dry_run": "true"} if dry_run else None)
 
 
 def get_call(path: str) -> Call[Any]:
-    """Make a request that reads `path`, relative to the loop."""
+    """Return the request that reads `path`, which is relative to the loop, as a `Call`."""
     return Call("GET", f"{LOOP}/{path}", _return_json)
 
 
 def action_call(path: str, body: Any = None, method: str = "POST") -> Call[Any]:
-    """Make a request to `path`, relative to the loop, that would count twice if it were sent twice."""
+    """Make a request to `path`, relative to the loop, that must not be sent twice because it would count twice."""
     return Call(method, f"{LOOP}/{path}", _return_json, body, False)
 
 
 def evaluate_call(options: Mapping[str, Any]) -> Call[Any]:
-    """Make the request that starts an evaluation."""
+    """Return the request that starts an evaluation with these options, as a `Call`."""
     return Call("POST", f"{LOOP}/evaluations", _return_json, {**options, "id": options.get("id") or _new_id()})
 
 
@@ -153,7 +153,7 @@ def _new_id() -> str:
 
 
 def quote_segment(name: str) -> str:
-    """Quote a name as one segment of a path."""
+    """Return a name, percent-encoded, as one segment of the path of an address."""
     return quote(name, safe="")
 
 
@@ -210,7 +210,7 @@ class Retries:
 
 
 def parse_result(call: Call[T], result: Result) -> T:
-    """Return the parsed answer of a call, or raise its ServiceError."""
+    """Return the answer of the service to the request `call`, or raise the ServiceError that it stands for."""
     if isinstance(result, httpx.RequestError):
         message = f"{type(result).__name__}: {result}" if str(result) else type(result).__name__
         raise NoAnswer(0, "NoAnswer", message, call.body) from result
@@ -225,14 +225,14 @@ def parse_result(call: Call[T], result: Result) -> T:
 
 
 class LogPages:
-    """Pages of the log, one for each request.
+    """Pages of the log, each fetched by one request.
 
     Parameters
     ----------
     since : int
         Sequence number after which the records begin.
     limit : int or None
-        Number of records at most, None for all.
+        Largest number of records, None for all.
     """
 
     since: int
@@ -247,10 +247,7 @@ class LogPages:
         return Call("GET", f"{LOOP}/log", _ignore_answer, query={"since": self.since, "limit": self._room})
 
     def parse_records(self, part: bytes) -> Iterator[dict[str, Any]]:
-        """Yield the records that `part` completes.
-
-        Lines end with a line feed alone: text may hold other line separators.
-        """
+        """Yield the records of the log that are complete once the received text `part` is added."""
         *lines, self._part = (self._part + part).split(b"\n")
         for line in lines:
             record: dict[str, Any] = json.loads(line)
@@ -259,7 +256,7 @@ class LogPages:
             yield record
 
     def end_page(self) -> None:
-        """End the present page; another one follows if it was full."""
+        """Note that the present page has ended; another page follows if this one was full."""
         self.has_more = self._room == 0 and self.remaining != 0
 
 

@@ -13,7 +13,7 @@ from onepass.model.arms.arm_models import ArmModels
 
 
 def shard_recipe(bandit: Bandit) -> Bandit:
-    """Return a bandit with the parts of `bandit`, whose arms are on shards.
+    """Return a bandit with the same model and exploration as `bandit`, but whose arms are kept on shards.
 
     Raises ValueError if `bandit` has learned something, or has a model that shards cannot hold.
     """
@@ -41,12 +41,12 @@ def _shard_model(model: ArmModels) -> ArmModels:
 @final
 @savable
 class Coordinator(files.Owner):
-    """Bandit in front of the shards, with the number of its last change.
+    """Bandit in front of the shards that hold the models of its arms, with the number of its last change.
 
     Parameters
     ----------
     bandit : a bandit made by `shard_recipe`.
-    seq : number of the last change, 0 before the first.
+    seq : sequence number of the last change, 0 before the first.
     """
 
     def __init__(self, bandit: Bandit, seq: int = 0):

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, final
 
 
 class BusyTime(NamedTuple):
-    """Time since the start of a part.
+    """Time that a worker has spent since it was started.
 
     Parameters
     ----------
-    seconds : seconds of changes.
-    cpu : CPU seconds of changes.
+    seconds : seconds spent on changes.
+    cpu : CPU seconds spent on changes.
     process : CPU seconds of the whole process.
     """
 
@@ -27,12 +27,12 @@ class BusyTime(NamedTuple):
 
 @final
 class IdempotentWorker:
-    """Part of a cluster, local or remote, whose changes are numbered.
+    """Worker of a cluster that holds one part of a model, and applies numbered changes to it exactly once.
 
     Parameters
     ----------
     begin : callable
-        Makes the part from `saved`. The part's `seq` is the number of its last change.
+        Makes the part from `saved`. The attribute `seq` of the part is the number of its last change.
     saved : object
         The state that the part is restored from, None for a new part.
     """
@@ -43,14 +43,14 @@ class IdempotentWorker:
         self._busy = self._cpu = 0.0
 
     def ask(self, method: str, *args: Any) -> Any:
-        """Call a method of the part that changes nothing."""
+        """Call a method of the worker's part that changes nothing, and return its answer."""
         return getattr(self.part, method)(*args)
 
     def apply(self, seq: int, method: str, *args: Any) -> Any:
-        """Change the part by one of its methods, exactly once, and return the answer.
+        """Change the worker's part by one of its methods, exactly once, and return the answer.
 
-        The last change is answered again from memory. An earlier one is answered by None. Raises ValueError if a change
-        in between is missing.
+        `seq` is the number of the change. If it is the last change once more, its answer is returned from memory; for
+        an earlier change the answer is None. Raises ValueError if a change in between is missing.
         """
         done = self.part.seq
         if seq <= done:
@@ -64,5 +64,5 @@ class IdempotentWorker:
         return self._answer
 
     def busy_time(self) -> BusyTime:
-        """Return the time of changes on this worker, without messages and the coordinator's work."""
+        """Return the time that this worker has spent on changes, as `BusyTime`; messages do not count."""
         return BusyTime(self._busy, self._cpu, process_time())

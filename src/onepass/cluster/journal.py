@@ -36,7 +36,7 @@ KIND = "Change"  # kind in the header of a change's bytes
 
 
 class Change(NamedTuple):
-    """Data of one change, as arrays.
+    """Arguments of one change of a sharded bandit, as arrays.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ EMPTY = Change(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0), object_array([])
 
 
 class Entry(NamedTuple):
-    """Logged change.
+    """Entry of the log: one change of a sharded bandit.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Entry(NamedTuple):
 
 
 def pack_entry(entry: Entry) -> bytes:
-    """Return the frame of an entry: mark, length, checksum and bytes."""
+    """Return the bytes of a log entry: a mark, the length, a checksum and the entry itself."""
     extra = {"seq": entry.seq, "act": entry.act, "options": entry.options, "dtype": entry.change.rows.dtype.str}
     data = files.pack(KIND, files.Contents({}, extra, entry.change))
     return FRAME.pack(MARK, len(data), zlib.crc32(data)) + data
@@ -94,7 +94,7 @@ def _unpack_entry(data: bytes, source: str) -> Entry:
 
 
 class Checkpoint(NamedTuple):
-    """Checkpoint of all shards: its number, the `seq` of its last change, and the seq of every shard, by number."""
+    """Checkpoint of all shards: its number, the number `seq` of the last change, and that of every shard, by shard."""
 
     number: int
     seq: int
@@ -126,7 +126,7 @@ class Journal:
 
     @property
     def checkpoint(self) -> Checkpoint | None:
-        """Valid checkpoint, or None if there is none yet; raises ValueError for a damaged file."""
+        """The latest valid checkpoint, or None if there is none yet; raises ValueError for a damaged file."""
         path = self.folder / CURRENT
         if not self.has_checkpoint():
             return None
@@ -139,11 +139,11 @@ class Journal:
             raise ValueError(f"{check.quote_path(path)} is damaged: {error}") from None
 
     def checkpoint_folder(self, number: int) -> Path:
-        """Return the folder of the checkpoint `number`."""
+        """Return the folder that holds the files of the checkpoint `number`."""
         return self.folder / f"cut-{number}"
 
     def flush(self) -> None:
-        """Write frames that could not be written before.
+        """Write those entries that could not be written before.
 
         Raises OSError if writing fails again, or if the journal is closed.
         """
@@ -153,9 +153,9 @@ class Journal:
             self.append(b"")
 
     def append(self, frame: bytes) -> None:
-        """Write the frame of a change, made by `pack_entry`.
+        """Append an entry, packed by `pack_entry`, to the log.
 
-        The frame survives a crash of this process at once, and a crash of the machine from the next checkpoint on.
+        The entry survives a crash of this process at once, and a crash of the machine from the next checkpoint on.
         Raises OSError if it cannot be written; `flush` then writes it before the next change.
         """
         if self._log is None:
@@ -178,9 +178,9 @@ class Journal:
         self._unwritten = b""
 
     def write_checkpoint(self, seq: int, write: Callable[[Path], dict[int, int]]) -> None:
-        """Write a new checkpoint, start its log, and delete older checkpoints and logs.
+        """Write a new checkpoint after change `seq`, start its log, and delete older checkpoints and logs.
 
-        `write(folder)` writes the files of the checkpoint and returns the seq of every shard.
+        `write(folder)` writes the files of the checkpoint and returns the number of the last change of every shard.
         """
         known = self.checkpoint
         number = 1 if known is None else known.number + 1
@@ -211,7 +211,7 @@ class Journal:
     def read_after(self, number: int) -> Iterator[Entry]:
         """Yield the entries that were logged after the checkpoint `number`.
 
-        An unfinished frame at the end is cut off. Raises ValueError if whole frames follow a damaged one.
+        An unfinished entry at the end is cut off. Raises ValueError if whole entries follow a damaged one.
         """
         path, whole = self._log_path(number), 0
         self._switch_log(FileIO(path, "r+" if path.is_file() else "w+"), 0)
@@ -229,7 +229,7 @@ class Journal:
         self._size = whole
 
     def close(self) -> None:
-        """Close the log and release the folder."""
+        """Close the log, and release the lock of the folder."""
         if self._log is not None:
             self._log.close()
             self._log = None

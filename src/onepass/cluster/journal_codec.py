@@ -12,7 +12,10 @@ from onepass.foundation.state import object_array
 
 
 def encode_learn(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
-    """Return the arguments of `learn` as the options and the change of a log entry."""
+    """Return the arguments of `ShardedBandit.learn` as the options and the arrays of a log entry.
+
+    `again` is the option `allow_repeat`.
+    """
     if are_decisions(contexts):
         decisions = [
             part for batch in (contexts if isinstance(contexts, list) else [contexts]) for part in batch.split()
@@ -32,7 +35,7 @@ def encode_learn(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[di
 
 
 def encode_arm(arm: Any) -> tuple[dict[str, Any], Change]:
-    """Return the argument of `add_arm` or `remove_arm` as the options and the change of a log entry."""
+    """Return the arm of `add_arm` or `remove_arm` as the options and the arrays of a log entry."""
     return {}, EMPTY._replace(names=object_array([arm]))
 
 
@@ -44,7 +47,7 @@ def _rewards_to_json(paid: Any) -> Any:
 
 
 def decode_contexts(change: Change, place: Any) -> Any:
-    """Return the rows of a change at `place`, an index or a slice, as `learn` took them."""
+    """Return contexts from the arrays of a log entry; `place` is the index of a row, or a slice of rows."""
     if change.right.shape[1]:
         return Factors(change.rows[place], change.right[place])
     return change.rows[place]

@@ -41,7 +41,7 @@ class Columns(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Rows start to stop - 1 of the file `path`."""
+    """Range of rows of the file `path`, from row `start` to row `stop` - 1."""
 
     path: str
     start: int
@@ -143,14 +143,14 @@ def _list_files(files: Any) -> list[Path]:
 
 
 def count_rows(paths: Sequence[Path]) -> list[Part]:
-    """Return each file as one part with all its rows, whose number is read from the end of the file."""
+    """Return each file as one `Part` with all rows, whose number is read from the end of the file."""
     import polars as pl
 
     return [Part(str(path), 0, pl.scan_parquet(path).select(pl.len()).collect().item()) for path in paths]
 
 
 def split_rows(whole: Sequence[Part], workers: int) -> Iterator[list[Part]]:
-    """Yield the rows of all files in shares of equal length; a share is a list of parts, in order."""
+    """Divide the rows of the files `whole` into tasks of equal length; yield each task as a list of parts, in order."""
     total = sum(part.stop for part in whole)
     count = max(1, min(total, max(workers, min(PARTS_PER_WORKER * workers, total // MIN_PART_ROWS))))
     for a, b in pairwise(np.linspace(0, total, count + 1).astype(int).tolist()):
@@ -191,7 +191,7 @@ Block = tuple[np.ndarray, np.ndarray | None, Any]  # contexts, rewards, names of
 
 
 def read_blocks(part: Any, columns: Columns, batch: int) -> Iterator[Block]:
-    """Yield the rows of a part in order; raise ValueError if a column or a number is missing."""
+    """Yield the rows of a part in order, `batch` rows at a time; ValueError if a column or a number is missing."""
     wanted = [*columns.features, *(name for name in (columns.reward, columns.arm) if name is not None)]
     return (
         _read_parquet(part, columns, wanted, batch)

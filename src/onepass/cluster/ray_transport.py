@@ -38,7 +38,7 @@ def connect(address: str) -> Any:
 
 
 def make_writable(value: Any) -> Any:
-    """Copy the read-only arrays in a value; Ray's arrays are read-only."""
+    """Return the value with copies in place of its read-only arrays, which Ray hands out."""
     if isinstance(value, np.ndarray):
         return value if value.flags.writeable else value.copy()
     if isinstance(value, list):
@@ -61,7 +61,7 @@ class _ActorWorker:
 
 
 class RayTransport:
-    """Transport to parts that are actors of Ray.
+    """Connection to the workers of a cluster that are actors of Ray.
 
     Actors reserve no core, so any number of them fits. Arrays travel through Ray's object store.
     """

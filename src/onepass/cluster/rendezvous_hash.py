@@ -24,7 +24,7 @@ def _splitmix64(values: np.ndarray) -> np.ndarray:
 
 
 def assign_shards(arms: np.ndarray, shards: Sequence[int]) -> np.ndarray:
-    """Return the shard of each arm (n,).
+    """Return the number of the shard (n,) that each arm is assigned to.
 
     `arms` (n,) are numbers from 0. `shards` are the distinct numbers of all shards.
     """

@@ -156,8 +156,8 @@ class Replicas(SharedObject):
         Raises
         ------
         ValueError
-            If decisions are given, a number is not finite, or lengths differ. Nothing has changed then. An error that
-            the recipe raises leaves those rows of the call learned that came before the last merge within it.
+            If decisions are given, a number is not finite, or lengths differ. Nothing has changed then. If the
+            recipe raises an error, the rows of the call before the last merge within it stay learned.
         """
         if are_decisions(contexts):
             raise ValueError("contexts must be rows, not decisions: learn decision.context, the reward and the arm")

@@ -48,14 +48,14 @@ _outcomes = msgspec.json.Decoder(OutcomeRequest | list[OutcomeRequest])
 
 
 class Keeper:
-    """Only process that writes the log, learns and publishes checkpoints.
+    """The one process that writes the log of decisions, learns, and publishes checkpoints of the model.
 
     Parameters
     ----------
     settings : str
         Path of the loop's settings.
     data : str
-        Folder of the log and the checkpoints, which readers see.
+        Folder of the log and the checkpoints, which the deciding processes can read.
     log : str or None
         Database of the log, None for a file in `data`.
 
@@ -111,7 +111,7 @@ class Keeper:
         return self.loop.writer.last, self.loop.learner.saved
 
     def stop(self) -> None:
-        """Write and learn all accepted records, write a checkpoint, and end."""
+        """Learn and store what was accepted, write a checkpoint, and end."""
         self._stack.close()
 
 
@@ -127,16 +127,16 @@ class _KeeperHandle:
 
 
 class Reader:
-    """Process that decides with the newest checkpoint.
+    """One of the processes that decide, each with the newest checkpoint of the model.
 
     Parameters
     ----------
     name : str
         Name of the loop.
     data : str
-        Folder of the keeper.
+        Folder of the checkpoints.
     keeper : callable
-        Calls a method of the keeper, from its name and its argument.
+        Calls a method of the `Keeper`, given the name of the method and its argument.
     poll_interval : float, default 1.0
         Seconds between two looks for a newer checkpoint.
     """
@@ -188,7 +188,7 @@ class Reader:
         return int(self._present[0].snapshot.n_learned)
 
     def make_decision(self, request: DecideRequest) -> Decision:
-        """Make the record of a decision with the present model.
+        """Decide a request with the present model, and return the record of the decision.
 
         Raises ApiError if the request cannot be decided, or if the loop is in canary mode.
         """
@@ -264,7 +264,7 @@ def application(
     poll_interval: float = POLL_INTERVAL,
     ray: str = "auto",
 ) -> Any:
-    """Make the application for `ray.serve.run`: one keeper, and readers that decide.
+    """Make the application for `ray.serve.run`: one process that learns, and `readers` processes that decide.
 
     The application checks no keys: put a proxy in front that does. Checkpoints are written every `operation.checkpoint`
     seconds of the settings; the deciding model is up to that old.
@@ -274,11 +274,11 @@ def application(
     settings : str or Path
         The loop's file, as for `onepass serve`.
     data : str or Path
-        Folder of the log and the checkpoints, on a disk that all readers' machines see.
+        Folder of the log and the checkpoints, on a disk that the machines of all processes see.
     log : str, default None
         Database of the log, postgresql://...; None for a file in `data`.
     readers : int, default 2
-        Number of readers, at least 1.
+        Number of processes that decide, at least 1.
     poll_interval : float, default 1.0
         Seconds, above 0, between two looks for a newer checkpoint.
     ray : str, default "auto"

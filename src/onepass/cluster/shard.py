@@ -30,7 +30,7 @@ class ShardState(NamedTuple):
 
     Parameters
     ----------
-    places : place of every arm in the store, UNASSIGNED for arms of other shards.
+    places : id of every arm in the store, by the arm's number; UNASSIGNED for arms of other shards.
     store : state of the store.
     """
 
@@ -44,7 +44,7 @@ class Query(NamedTuple):
     Parameters
     ----------
     rule : exploration rule.
-    tally : number of rows and sum of squared residuals.
+    tally : number of predictions and sum of their squared residuals.
     rounds : number of rows learned.
     step : number of users that are scored at a time.
     """
@@ -58,11 +58,11 @@ class Query(NamedTuple):
 @final
 @savable
 class Shard(files.Owner):
-    """Models of some of a bandit's arms.
+    """Shard of a bandit: the models of some of its arms.
 
     Parameters
     ----------
-    models : `Disjoint` or `Hybrid`, as of the whole bandit.
+    models : `Disjoint` or `Hybrid`, the kind of model of the whole bandit.
     seq : number of the last change.
     """
 
@@ -88,11 +88,11 @@ class Shard(files.Owner):
             self.places = np.concatenate([self.places, more])
 
     def learn_one(self, arm: int, row: np.ndarray, reward: float) -> None:
-        """Learn a row of one arm."""
+        """Learn the reward of a row in the model of one arm."""
         self.store.learn_one(int(self._allocate(np.array([arm]))[0]), row, reward)
 
     def learn(self, arms: np.ndarray, counts: np.ndarray, *rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Learn rows of arms, `counts` rows of each arm in order.
+        """Learn rows of several arms: `counts` (n,) rows of each of the n arms `arms`, in order.
 
         `rows` are the arguments rows, right, rewards and extra of `ModelStore.learn`.
         """
@@ -100,14 +100,14 @@ class Shard(files.Owner):
         return self.store.learn(self._allocate(arms), starts, order, *rows)
 
     def release(self, arms: np.ndarray) -> None:
-        """Forget arms."""
+        """Delete the models of the given arms."""
         for arm in arms.tolist():
             if arm < len(self.places) and self.places[arm] != UNASSIGNED:
                 self.store.release(int(self.places[arm]))
                 self.places[arm] = UNASSIGNED
 
     def import_arms(self, arms: np.ndarray, models: list[Any]) -> None:
-        """Add arms that another shard, or a bandit, has exported, bit for bit."""
+        """Add arms with the models that another shard, or a bandit, has exported, bit for bit."""
         for place, model in zip(self._allocate(arms).tolist(), models, strict=True):
             self.store.write_arm(place, model)
 
@@ -121,21 +121,24 @@ class Shard(files.Owner):
         return self._published[version]
 
     def call_store(self, version: int, method: str, arms: np.ndarray, *given: Any) -> Any:
-        """Call a method of the store on arms of a published version, 0 for the present state."""
+        """Call a method of the store on arms, as of a published version of the models.
+
+        Version 0 is the present state.
+        """
         places, store = self._arms_at(version)
         return getattr(store, method)(places[arms], *given)
 
     def export_arms(self, version: int, arms: np.ndarray) -> list[Any]:
-        """Return copies of arms."""
+        """Return copies of the models of arms, as of a published version; version 0 is the present state."""
         places, store = self._arms_at(version)
         return [store.export_arm(place) for place in places[arms].tolist()]
 
     def error_bound(self) -> float:
-        """Return the largest error bound of all arms."""
+        """Return the largest proven bound of ||A - A_hat||_2 over the shard's arms, A being an arm's design."""
         return float(self.store.error_bound())
 
     def relative_loss(self) -> float:
-        """Return the largest relative loss of the arms' sketches, in units of their ridge (design/loss.py)."""
+        """Return the largest amount that the sketch of an arm has cut off, in units of the ridge (design/loss.py)."""
         return float(self.store.relative_loss())
 
     def nbytes(self) -> int:
@@ -143,13 +146,13 @@ class Shard(files.Owner):
         return state.nbytes(self.store.state) + self.places.nbytes
 
     def publish(self, version: int, gone: list[int]) -> None:
-        """Keep a copy of the arms as `version`, for readers, and drop the versions in `gone`."""
+        """Keep a copy of the arms' models as `version`, for those who read, and drop the versions in `gone`."""
         for old in gone:
             self._published.pop(old, None)
         self._published[version] = (self.places.copy(), self.store.snapshot())
 
     def remember(self, key: int, arms: np.ndarray, ranks: np.ndarray) -> None:
-        """Remember a list of arms under a key; equal scores are ordered by `ranks`, over all shards."""
+        """Remember a list of arms under a key, for later searches; `ranks` order arms with equal scores."""
         self._requests[key] = (arms, np.argsort(ranks))
         for old in list(self._requests)[:-REQUESTS]:
             del self._requests[old]
@@ -157,10 +160,10 @@ class Shard(files.Owner):
     def best_arms(
         self, version: int, key: int, users: np.ndarray, k: int, query: Query, excluded: list[np.ndarray] | None
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return scores and places (n, k) of the k best arms for every user (n, width), or None for an unknown key.
+        """Return scores and indices (n, k) of the k best arms for every user (n, width); None for an unknown key.
 
-        Places are indices into the list under `key`, -1 if fewer arms are left. `excluded` has the excluded places of
-        every user.
+        Indices refer to the list of arms that `remember` stored under `key`; they are -1 if fewer arms are left.
+        `excluded` holds the indices of arms excluded for every user.
         """
         if key not in self._requests:
             return None
@@ -207,9 +210,10 @@ def best_arms(
     query: Query,
     excluded: list[np.ndarray] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores and places (n, k) of the k best arms for every user, as `Shard.best_arms`.
+    """Return the scores and the indices (n, k) of the k best arms for every user.
 
-    `records` are the arms' places in the store, and `order` is the order in which ties are broken.
+    `records` are the arms' ids in the store, and `order` the order in which ties are broken. An index refers to
+    `records`; it is -1 if fewer arms are left. `excluded` holds the indices of arms excluded for every user.
     """
     learned, step = ArmModelsState(store, (), np.zeros((0, 0))), query.step
     values, found = np.zeros((len(users), k)), np.full((len(users), k), NONE)

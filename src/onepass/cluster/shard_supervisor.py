@@ -25,12 +25,12 @@ class ShardLost(RuntimeError):
 
 
 class ShardHandle:
-    """Shard with its changes since the last checkpoint.
+    """Handle of a shard, with the shard's changes since the last checkpoint.
 
     Parameters
     ----------
     shard : the shard, as the transport knows it.
-    seq : number of its last change.
+    seq : number of the shard's last change.
     file : state at the last checkpoint, such as a path; None if the shard was new then.
     """
 
@@ -40,7 +40,7 @@ class ShardHandle:
 
 
 class ShardSupervisor:
-    """Shards by number, restarted if they are lost.
+    """Supervisor that sends changes to numbered shards, and restarts shards that are lost.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class ShardSupervisor:
         self.recovered = 0  # number of restarts of lost shards
 
     def drop_version(self, version: int) -> None:
-        """Mark a published version as unused; shards drop it when the next one is published."""
+        """Mark a published version of the models as unused; shards delete it when the next version is published."""
         self.dropped_versions.append(version)
 
     @property
@@ -73,11 +73,14 @@ class ShardSupervisor:
         self.members[number] = ShardHandle(self.transport.start(self.part, file), seq, file)
 
     def stop(self, number: int) -> None:
-        """Stop a shard."""
+        """Stop the shard with this number."""
         self.transport.stop(self.members.pop(number).shard)
 
     def apply(self, each: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Change shards at once, each by (method, *arguments) under its number, and return answers by number."""
+        """Change several shards at once, and return their answers by shard number.
+
+        `each` maps the number of a shard to the method to call and its arguments, (method, *arguments).
+        """
         for number, what in each.items():
             member = self.members[number]
             member.seq += 1
@@ -86,15 +89,18 @@ class ShardSupervisor:
         return self._call({number: ("apply", self.members[number].seq, *what) for number, what in each.items()})
 
     def ask(self, each: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Ask shards at once, each by (method, *arguments) under its number, and return answers by number."""
+        """Call methods of several shards at once that change nothing, and return the answers by shard number.
+
+        `each` maps the number of a shard to the method to call and its arguments, (method, *arguments).
+        """
         return self._call({number: ("ask", *what) for number, what in each.items()})
 
     def ask_all(self, method: str, *given: Any) -> list[Any]:
-        """Call one method of every shard, and return the answers."""
+        """Call the method `method` of every shard, and return the list of answers."""
         return list(self.ask({number: (method, *given) for number in self.members}).values())
 
     def busy_times(self) -> list[BusyTime]:
-        """Return the time of changes, shard by shard."""
+        """Return the time that every shard has spent on changes, as a list of `BusyTime`."""
         return list(self._call(dict.fromkeys(self.members, ("busy_time",))).values())
 
     def _call(self, calls: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
@@ -127,7 +133,7 @@ class ShardSupervisor:
                     break
 
     def undo(self, numbers: Iterable[int]) -> None:
-        """Undo the last change of shards: restart them, and make their other changes again."""
+        """Undo the last change of these shards: restart them, and make all their other changes again."""
         for number in numbers:
             member = self.members[number]
             member.changes.pop()
@@ -136,13 +142,16 @@ class ShardSupervisor:
             self._restart([number])
 
     def save(self, folder: Path) -> dict[int, Path]:
-        """Write every shard to the folder, and return the files by number."""
+        """Write every shard to a file in the folder, and return the files by shard number."""
         files = {number: folder / f"shard-{number}" for number in self.members}
         self.ask({number: ("save", str(file)) for number, file in files.items()})
         return files
 
     def use_checkpoint(self, files: dict[int, Any]) -> None:
-        """Restore shards from these files, by number, from now on, and forget their changes before."""
+        """Restart lost shards from these files from now on, and forget the changes made before the files were written.
+
+        `files` maps the number of a shard to its file.
+        """
         for number, file in files.items():
             member = self.members[number]
             member.file = file

@@ -119,7 +119,7 @@ class ShardedBandit(SharedObject):
     def open(cls, folder: str | Path, *, ray: str | None = None, checkpoint_every: int = CHECKPOINT_EVERY) -> Self:
         """Open the bandit of a folder, as it was after its last logged change.
 
-        Every change that `learn` returned from is there, once.
+        It contains every change that `learn` has completed, exactly once.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class ShardedBandit(SharedObject):
 
     @property
     def seq(self) -> int:
-        """Number of changes of rows or arms so far, which is the number of the last change."""
+        """Number of the last change of rows or arms, which equals the number of changes so far."""
         return self._coordinator.seq
 
     @property
@@ -190,7 +190,7 @@ class ShardedBandit(SharedObject):
 
     @property
     def shards(self) -> list[int]:
-        """Numbers of the shards."""
+        """Numbers that identify the shards."""
         return self.supervisor.numbers
 
     @reading
@@ -206,7 +206,7 @@ class ShardedBandit(SharedObject):
 
     @reading
     def error_bound(self) -> float:
-        """Return the certified bound on ||A - A_hat||_2 of the design, the largest over all arms.
+        """Return the certified bound on the error ||A - A_hat||_2 of sketched designs A_hat, the largest over all arms.
 
         Returns
         -------
@@ -468,7 +468,7 @@ class ShardedBandit(SharedObject):
     def import_arm(self, arm: Hashable, model: ArmModel, *, seq: int | None = None) -> None:
         """Give an arm that has not learned yet the model of an exported arm, bit for bit.
 
-        If there is a folder, all shards are written.
+        If there is a folder, all shards are written to it.
 
         Parameters
         ----------

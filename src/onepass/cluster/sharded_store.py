@@ -24,13 +24,13 @@ UNSHARDED = NONE  # stands for a shard's number if arms have no rows: the store 
 
 
 class Placement(NamedTuple):
-    """Shards of all arms: `owner` (arms,) is the shard of every number, UNASSIGNED for a vacant number."""
+    """Assignment of arms to shards: `owner` (arms,) is the number of each arm's shard, UNASSIGNED for an unused id."""
 
     owner: np.ndarray
 
 
 class ShardedStore:
-    """Store of arms on shards; `supervisor` is set when the shards are started."""
+    """Store of arms whose models are on shards; it asks the shards through `supervisor`."""
 
     supervisor: ShardSupervisor
 
@@ -47,25 +47,25 @@ class ShardedStore:
 
     @property
     def state(self) -> Placement:
-        """Shards of all numbers, in use or vacant."""
+        """Assignment of all arm ids to shards, as a `Placement`."""
         return Placement(self._owner[: self._count])
 
     def to_state(self) -> Placement:
-        """Return the state."""
+        """Return the assignment of arms to shards, for a file."""
         return self.state
 
     def fits(self, state: Placement, taken: np.ndarray) -> bool:
-        """Return True if a file's state is consistent, and its arms have the numbers `taken`."""
+        """Return True if an assignment read from a file is valid, and its arms have exactly the ids `taken`."""
         vacant = np.flatnonzero(state.owner == UNASSIGNED)
         return bool((state.owner >= UNASSIGNED).all()) and is_partition(taken, vacant, len(state.owner))
 
     def restore(self, state: Placement) -> None:
-        """Restore the state of a file."""
+        """Restore the assignment of arms to shards that was read from a file."""
         self._owner, self._count = state.owner, len(state.owner)
         self._vacant, self._split = np.flatnonzero(state.owner == UNASSIGNED).tolist(), None
 
     def allocate(self) -> int:
-        """Return a number for an arm that is about to learn."""
+        """Return an unused id for an arm that is about to learn."""
         if self._vacant:
             record = heapq.heappop(self._vacant)
         else:
@@ -78,13 +78,16 @@ class ShardedStore:
         return record
 
     def release(self, record: int) -> None:
-        """Release an arm's number, and let its shard drop the model."""
+        """Release an arm's id, and let its shard delete the model."""
         self.supervisor.apply({int(self._owner[record]): ("release", np.array([record]))})
         self._owner[record], self._split = UNASSIGNED, None
         heapq.heappush(self._vacant, record)
 
     def split_by_shard(self, records: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Return (shard, indices into `records`) of each shard; UNSHARDED stands for arms without rows."""
+        """Return pairs of a shard's number and the indices into `records`, an array of arm ids, of its arms.
+
+        Arms without rows are under the number UNSHARDED.
+        """
         known = self._split
         if known is None or known[0] is not records:
             owners = np.where(records == NONE, UNSHARDED, self._owner[records] if self._count else UNSHARDED)
@@ -93,7 +96,7 @@ class ShardedStore:
         return known[1]
 
     def move(self, numbers: list[int]) -> int:
-        """Make `numbers` the shards, move the arms whose shard changes, and return how many moved."""
+        """Make `numbers` the shards, move the arms whose shard changes, and return how many arms moved."""
         supervisor, owner = self.supervisor, self._owner[: self._count]
         wanted = (
             np.where(owner == UNASSIGNED, UNASSIGNED, assign_shards(np.arange(len(owner)), numbers))
@@ -118,7 +121,7 @@ class ShardedStore:
     # ---- learning ----
 
     def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
-        """Learn a row of one arm."""
+        """Learn the reward of a row in the model of one arm, on the arm's shard."""
         self.supervisor.apply({int(self._owner[record]): ("learn_one", record, row.copy(), reward)})
 
     def learn(
@@ -127,7 +130,7 @@ class ShardedStore:
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Learn rows grouped by arm on the shards of these arms.
 
-        Arguments and results are those of `ModelStore.learn`.
+        `records` are the arms' ids. Arguments and results are described in `ModelStore.learn`.
         """
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
         counts, owners, each, places = np.diff(starts), self._owner[records], {}, {}
@@ -142,7 +145,7 @@ class ShardedStore:
         return increments, targets
 
     def write_arm(self, record: int, arm: Any) -> None:
-        """Replace an arm by an exported one."""
+        """Replace the model of the arm with the id `record` by an exported model, on the arm's shard."""
         self.supervisor.apply({int(self._owner[record]): ("import_arms", np.array([record]), [arm])})
 
     # ---- predictions ----
@@ -164,7 +167,7 @@ class ShardedStore:
     def evaluate_users(
         self, records: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return predicted rewards and x^T A^-1 x (n, K), where each of n rows is the context of every arm.
+        """Return predicted rewards (n, K) and x^T A^-1 x (n, K); each of n rows x is the context of every arm.
 
         With `right` (K, d_a) the context is the outer product of a row and the arm's row.
         """
@@ -176,7 +179,7 @@ class ShardedStore:
         return means, squares
 
     def exploration_scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
-        """Return confidence radii (K,), which are 1 without a theory."""
+        """Return the confidence radius (K,) of each arm for the constants of a theory; 1 without a theory."""
         out = np.ones(len(records))
         for places, found in (
             self._ask_shards(records, "exploration_scales", lambda own: (theory,)) if theory.size else ()
@@ -196,15 +199,15 @@ class ShardedStore:
         return [(at, found[s] if s != UNSHARDED else ask_prior(records[at], *arguments(at))) for s, at in split]
 
     def error_bound(self) -> float:
-        """Return the largest error bound of all arms."""
+        """Return the largest proven bound of ||A - A_hat||_2 over all arms, A_hat being the sketch of the design A."""
         return max(self.supervisor.ask_all("error_bound"), default=0.0)
 
     def relative_loss(self) -> float:
-        """Return the largest relative loss of the arms' sketches, in units of their ridge (design/loss.py)."""
+        """Return the largest amount that the sketch of an arm has cut off, in units of the ridge (design/loss.py)."""
         return max(self.supervisor.ask_all("relative_loss"), default=0.0)
 
     def export_arm(self, record: int) -> ArmState:
-        """Copy an arm, bit for bit."""
+        """Return an exact copy of the model of the arm with the id `record`."""
         if record == NONE:
             return self.prior_store.export_arm(record)
         shard = int(self._owner[record])
@@ -213,7 +216,10 @@ class ShardedStore:
     # ---- readers ----
 
     def snapshot(self) -> "ShardedStore":
-        """Publish the arms as they are now, for readers; shards drop them when the snapshot is garbage-collected."""
+        """Return a read-only store with the arms as they are now.
+
+        The shards keep the copies until the snapshot is garbage-collected.
+        """
         twin = ShardedStore(self.models)
         twin.supervisor, twin._version, twin._count = self.supervisor, next(self._versions), self._count
         twin._owner = self._owner.copy()

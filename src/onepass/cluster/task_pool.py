@@ -14,12 +14,12 @@ _UNLIMITED = -1  # max_retries of Ray: a task is done again whenever its worker 
 
 
 class TaskPool(Protocol):
-    """Pool of workers; `count` is the number of tasks that run at once."""
+    """Interface of a pool of workers; `count` is the number of tasks that run at once."""
 
     count: int
 
     def start(self, function: Callable[..., Any], *given: Any) -> Any:
-        """Start a task and return its handle, which may be an argument of another task."""
+        """Start a task, a call of `function`, and return its handle, which may be an argument of another task."""
         ...
 
     def as_completed(self, tasks: list[Any]) -> Iterator[Any]:
@@ -27,7 +27,7 @@ class TaskPool(Protocol):
         ...
 
     def result(self, task: Any) -> Any:
-        """Return the answer of a task, or raise its error."""
+        """Return the result of a task that is done, or raise the task's error."""
         ...
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class RayTaskPool:
             self.ray.cancel(task, force=True)
 
     def close(self) -> None:
-        """Do nothing, because Ray keeps running."""
+        """Do nothing, because Ray continues to run after the tasks."""
 
 
 def _run_task(function: Callable[..., Any], *given: Any) -> Any:
@@ -101,7 +101,7 @@ def make_pool(count: int, ray: str | None) -> TaskPool:
 
 
 def merge_tree(workers: TaskPool, tasks: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """Merge the answers of tasks into one, two neighbours at a time, so that order is kept."""
+    """Merge the answers of tasks into one with `merge(left, right)`, always two neighbours, so that order is kept."""
     while len(tasks) > 1:
         pairs = [workers.start(merge, *tasks[i : i + 2]) for i in range(0, len(tasks) - 1, 2)]
         tasks = pairs + tasks[2 * len(pairs) :]

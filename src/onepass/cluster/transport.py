@@ -10,37 +10,37 @@ from typing import Any, Protocol
 
 
 class WorkerLost:
-    """Class of `LOST`, the answer of a part that is gone."""
+    """Class of the constant `LOST`, which stands for the answer of a worker that is gone."""
 
 
 LOST = WorkerLost()
 
 
 class Transport(Protocol):
-    """Connection to the parts of a cluster."""
+    """Interface of a connection to the workers of a cluster, each of which holds one part of a model."""
 
     def start(self, part: Callable[[Any], Any], saved: Any) -> Any:
-        """Start part(saved), where `saved` is its state or None, and return its handle."""
+        """Start a worker with the part that `part(saved)` makes, and return its handle; `saved` is a state or None."""
         ...
 
     def send(self, handle: Any, method: str, *args: Any) -> Any:
-        """Call a method of a part, and return the call, whose answer `gather` waits for."""
+        """Call a method of a worker's part, and return the call, on whose answer `gather` waits."""
         ...
 
     def gather(self, calls: list[Any]) -> list[Any]:
-        """Return the answers of calls in order, `LOST` for parts that are gone.
+        """Return the answers of calls in order, `LOST` for workers that are gone.
 
-        If a part raised an error, it is raised here.
+        If a worker raised an error, it is raised here.
         """
         ...
 
     def stop(self, handle: Any) -> None:
-        """Stop a part."""
+        """Stop the worker with this handle."""
         ...
 
 
 class InProcessTransport:
-    """Transport to parts in this process, called one after the other."""
+    """Connection to workers in this process, which are called one after the other."""
 
     def start(self, part: Callable[[Any], Any], saved: Any) -> list[Any]:
         return [part(saved)]
@@ -56,7 +56,7 @@ class InProcessTransport:
 
 
 class ThreadTransport:
-    """Transport to parts in this process, with each call in a thread."""
+    """Connection to workers in this process, each call of which runs in a thread."""
 
     def __init__(self, threads: int):
         self._local, self._pool = InProcessTransport(), ThreadPoolExecutor(threads)

@@ -1,4 +1,4 @@
-"""The family of designs. A design is a matrix A = reg I + sum of x x^T, held only through its inverse.
+"""The family of designs. A design is a matrix A = reg I + sum of x x^T over rows x, stored as its inverse.
 
 d is the dimension, l the sketch size, r the rank, and n the number of directions held by all blocks. The cost is per
 row, amortized; solving costs the same.

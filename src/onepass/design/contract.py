@@ -19,12 +19,12 @@ from onepass.foundation.linalg import ROUNDINGS, dot
 
 
 def unregistered_error(state: Any, name: str) -> TypeError:
-    """Make the error for a state type for which the function `name` is not registered."""
+    """Make the error for a design, given by its state, that lacks the function `name` of the contract."""
     return TypeError(f"{name} is not defined for {type(state).__name__}; register it with {name}.for_state(...)")
 
 
 def removal_error(state: Any) -> ValueError:
-    """Make the error for a sketch from which rows would have to be subtracted."""
+    """Make the error for a sketch from which rows would have to be subtracted, which is impossible."""
     return ValueError(
         f"rows cannot be taken away from a {type(state).__name__} again: merge sketches that began with nothing "
         "(no rows in the design, no since), and of models per arm those with different arms or exact designs"
@@ -33,13 +33,16 @@ def removal_error(state: Any) -> ValueError:
 
 @generic
 def append(state: Any, row: np.ndarray) -> Any:
-    """Return the state after A += x x^T for one row x, shape (dim,)."""
+    """Return the state of the design A after one more row: A += x x^T for the row x, shape (dim,)."""
     raise unregistered_error(state, "append")
 
 
 @partial(generic, default=True)
 def append_rows(state: Any, rows: np.ndarray) -> Any:
-    """Return the state after A += X^T X for a batch of rows X, shape (n, dim). Default: one row after the other."""
+    """Return the state of the design A after more rows: A += X^T X for rows X, shape (n, dim).
+
+    By default one row is added after the other.
+    """
     for i in range(rows.shape[0]):
         state = append(state, rows[i])
     return state
@@ -47,19 +50,19 @@ def append_rows(state: Any, rows: np.ndarray) -> Any:
 
 @generic
 def solve(state: Any, b: np.ndarray) -> np.ndarray:
-    """Return A^-1 b for a vector b, shape (dim,) -> (dim,)."""
+    """Return A^-1 b, shape (dim,), for a design A and a vector b, shape (dim,)."""
     raise unregistered_error(state, "solve")
 
 
 @generic
 def inverse_quadratic(state: Any, rows: np.ndarray) -> np.ndarray:
-    """Return x^T A^-1 x for every row x, shape (n, dim) -> (n,)."""
+    """Return x^T A^-1 x, shape (n,), for a design A and every row x of `rows`, shape (n, dim)."""
     raise unregistered_error(state, "inverse_quadratic")
 
 
 @generic
 def root(state: Any, z: np.ndarray) -> np.ndarray:
-    """Return R z for a root R with R R^T = A^-1, shape (dim,) -> (dim,).
+    """Return R z, shape (dim,), for a vector z, shape (dim,), and a root R of the inverse design: R R^T = A^-1.
 
     If z is standard normal, the result is a draw from N(0, A^-1).
     """
@@ -68,7 +71,7 @@ def root(state: Any, z: np.ndarray) -> np.ndarray:
 
 @partial(generic, default=True)
 def inverse_gram(state: Any, rows: np.ndarray) -> np.ndarray:
-    """Return X A^-1 X^T for rows X, shape (n, dim) -> (n, n).
+    """Return X A^-1 X^T, shape (n, n), for a design A and rows X, shape (n, dim).
 
     It is the covariance of x^T theta under theta ~ N(0, A^-1). The default takes n solves.
     """
@@ -82,7 +85,10 @@ def inverse_gram(state: Any, rows: np.ndarray) -> np.ndarray:
 
 @partial(generic, default=True)
 def roots(state: Any, z: np.ndarray) -> np.ndarray:
-    """Return R z for every row z, shape (n, dim) -> (n, dim): n draws. The default makes one after the other."""
+    """Return R z, shape (n, dim), for every row z of an array, shape (n, dim), where R R^T = A^-1 for the design A.
+
+    If z is standard normal, these are n draws from N(0, A^-1). The default makes one after the other.
+    """
     out = np.empty_like(z)
     for i in range(z.shape[0]):
         drawn = root(state, z[i])
@@ -93,7 +99,7 @@ def roots(state: Any, z: np.ndarray) -> np.ndarray:
 
 @generic
 def log_det(state: Any) -> float:
-    """Return log det A."""
+    """Return log det A of the design A."""
     raise unregistered_error(state, "log_det")
 
 
@@ -109,16 +115,16 @@ def error_bound(state: Any) -> float:
 
 @partial(generic, default=True)
 def width(state: Any) -> int:
-    """Return the length dim of a row. Default: the last axis of the state's first array."""
+    """Return the length of a row. By default it is the last axis of the state's first array."""
     return state[0].shape[-1]
 
 
 @partial(generic, default=True)
 def spectrum(state: Any) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the eigenvalues (k,) of A_hat, its eigenvectors as rows (k, dim), and its eigenvalue elsewhere.
+    """Return k eigenvalues (k,) of the matrix that the design stands for, their eigenvectors (k, dim), and one number.
 
-    The last is the eigenvalue on the complement of the k directions, or any positive number if they span everything.
-    All are positive. The default decomposes the dense root, at cost O(dim^3).
+    The number is the eigenvalue in all other directions, or any positive number if there are no others. All are
+    positive. The default decomposes the dense root, at cost O(dim^3).
     """
     dim = width(state)
     dense = np.empty((dim, dim))
@@ -148,46 +154,47 @@ def matrix(state: Any) -> np.ndarray:
 
 @partial(generic, default=True)
 def sums(state: Any) -> Sums:
-    """Return the totals of what was truncated (truncation.Sums). By default nothing was."""
+    """Return the totals of what a sketch has cut off, as `Sums` (truncation.py). By default nothing was cut off."""
     return init_sums()
 
 
 @partial(generic, default=True)
 def loss_share(state: Any) -> float:
-    """Return xi with ||A - A_hat||_2 <= xi * mass for all rows, where mass is the sum of their squared norms.
+    """Return the factor xi for which ||A - A_hat||_2 <= xi * mass, where mass is the sum of all rows' squared norms.
 
-    A sketch that states it can be a block of `DyadicSketches`. The default is infinite: nothing is stated.
+    A is the exact design and A_hat the sketch. A sketch with such a factor can be a block of `DyadicSketches`. The
+    default is infinite: no such bound is known.
     """
     return np.inf
 
 
 @partial(generic, default=True)
 def loss_after(state: Any, row: np.ndarray, mass: float) -> float:
-    """Return a bound of ||A - A_hat||_2 after one more row, if the squared norms of all rows then add up to `mass`.
+    """Return a bound of ||A - A_hat||_2, the error of the sketch A_hat of the design A, after one more row.
 
-    The default is xi * mass.
+    `mass` is the sum of the squared norms of all rows, this one included. The default is `loss_share` times `mass`.
     """
     return loss_share(state) * mass
 
 
 @generic
 def refine(state: Any) -> Any:
-    """Return a sketch without rows like this one, but with at most half its `loss_share`."""
+    """Return a finer sketch without rows: its error per unit of squared row norm (`loss_share`) is at most half."""
     raise unregistered_error(state, "refine")
 
 
 @generic
 def sketch_size(state: Any) -> int:
-    """Return the number of directions that a sketch keeps."""
+    """Return the number of directions that a sketch keeps when it is cut."""
     raise unregistered_error(state, "sketch_size")
 
 
 @partial(generic, default=True)
 def prior(state: Any) -> Prior:
-    """Return the model of an arm without rows, if this design is the start of every arm.
+    """Return the initial model of every arm, if arms start from this design.
 
-    It holds A_hat on the directions whose eigenvalues differ from the rest, and the totals of earlier truncations. The
-    default uses the spectrum.
+    It holds the design on the directions whose eigenvalues differ from the rest, and the totals of what was cut off.
+    The default uses the spectrum.
     """
     values, vectors, rest = spectrum(state)
     space = subspace_from_spectrum(vectors, values, rest, ROUNDINGS * float(np.finfo(vectors.dtype).eps) * rest)
@@ -196,9 +203,9 @@ def prior(state: Any) -> Prior:
 
 @generic
 def decay(state: Any, factor: float) -> Any:
-    """Return the state of reg I + factor (A - reg I), where the factor is from 0 to 1.
+    """Return the state in which past rows count less: the design A becomes reg I + factor (A - reg I).
 
-    Past rows then count less, and the regularization stays (decay.py).
+    The factor is from 0 to 1. The regularization stays (decay.py).
     """
     raise unregistered_error(state, "decay")
 
@@ -211,26 +218,22 @@ def regularization(state: Any) -> float:
 
 @generic
 def merge(state: Any, other: Any) -> Any:
-    """Return one state for the rows of both streams; registered only if its error is certified."""
+    """Return one state for the rows of two states; it is registered only for designs whose error is then certified."""
     raise unregistered_error(state, "merge")
 
 
 @generic
 def add_matrix(state: Any, change: np.ndarray) -> Any:
-    """Return the state of A + change for a symmetric (dim, dim) change; A - reg I must stay positive semi-definite.
+    """Return the state of the design A + change, for a symmetric matrix `change` (dim, dim).
 
-    Only exact designs register it.
+    A - reg I must stay positive semi-definite. Only exact designs register this function.
     """
     raise unregistered_error(state, "adjusted")
 
 
 @generic
 def subtract_start(state: Any, start: Any) -> Any:
-    """Return the state of A - A_start + reg I, which has only the rows learned since the state was `start`.
-
-    It is registered for designs that can do so exactly. Others return the state itself if nothing had been learned at
-    the start, else raise ValueError.
-    """
+    """Return the state that has only the rows learned since the state was `start`: A - A_start + reg I."""
     known = prior(start)
     if known.space.used > 0 or max(known.sums) > 0.0:
         raise removal_error(start)

@@ -53,9 +53,9 @@ WELL_CONDITIONED = 1e6  # of trace A / reg: up to there A knows its least eigenv
 
 @compiled
 def gram_factor(state: ExactState) -> np.ndarray:
-    """Return a factor F (dim, dim) with F^T F = A - reg I for a state that has no such factor yet.
+    """Return a factor F (dim, dim) with F^T F = A - reg I, for an exact design A that stores no such factor yet.
 
-    It is computed from A, or from the root if A has lost small eigenvalues beside large ones.
+    It is computed from A, or from the root of A^-1 if A has lost small eigenvalues beside large ones.
     """
     gram, reg, trace = contract.matrix(state), state.settings.reg, 0.0
     for j in range(gram.shape[0]):
@@ -76,7 +76,10 @@ def gram_factor(state: ExactState) -> np.ndarray:
 
 @compiled
 def scale_exact(state: ExactState, factor: float, reg: float) -> ExactState:
-    """Return the state of reg I + factor (A - reg_0 I), where reg_0 is the present regularization."""
+    """Return the state of an exact design with the matrix reg I + factor (A - reg_0 I) in place of A.
+
+    reg_0 is the present regularization, and `reg` the new one.
+    """
     if state.factored == 0:
         fill(state.gram, gram_factor(state))
     else:
@@ -111,7 +114,10 @@ def decay_exact(state: ExactState, factor: float) -> ExactState:
 
 @compiled
 def scale_left(space: Subspace, factor: float) -> Subspace:
-    """Multiply the subspace's bound `left`, on what rows lost outside the span, by `factor`."""
+    """Multiply the field `left` of a subspace by `factor`.
+
+    `left` bounds how much of the rows outside the subspace was dropped.
+    """
     return Subspace(
         basis=space.basis,
         root=space.root,
@@ -124,9 +130,9 @@ def scale_left(space: Subspace, factor: float) -> Subspace:
 
 @compiled
 def scale_space(space: Subspace, factor: float, reg: float) -> Subspace:
-    """Compute reg I + factor (A - reg I) on a subspace, in place.
+    """Replace the matrix A that a subspace holds by reg I + factor (A - reg I), in place.
 
-    The eigenvalues beyond the ridge, and the part of the ridge beyond reg, are multiplied by the factor.
+    What the eigenvalues exceed the ridge by, and what the ridge exceeds reg by, is multiplied by the factor.
     """
     used, ridge = space.used, reg + factor * (space.ridge - reg)
     turn, spectrum = np.empty((used, used), space.basis.dtype), np.empty(used)
@@ -157,9 +163,10 @@ def decay_frequent_directions(state: FrequentDirectionsState, factor: float) -> 
 
 @contract.decay.for_state(ProjectorSplittingState)
 def decay_splitting(state: ProjectorSplittingState, factor: float) -> ProjectorSplittingState:
-    """Decay a projector splitting by computing U and V again from the spectrum of A, which both span together.
+    """Return the state of a projector splitting in which past rows count `factor` times.
 
-    Once directions were truncated, U and V together span up to twice `rank` directions; the largest `rank` are kept.
+    The factors U and V of the sketch (projector_splitting.py) are computed again from the eigenvalues of A, of which
+    the largest `rank` are kept.
     """
     rule = state.settings
     values, vectors, before = contract.spectrum(state)

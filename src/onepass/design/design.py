@@ -29,7 +29,7 @@ class Design(files.Owner):
 
     @abstractmethod
     def begin(self) -> Any:
-        """Return the state of A = reg I.
+        """Return the state of the design before any row is added, with the matrix A = reg I.
 
         Make its arrays by `onepass.foundation.state.zeros` in place of `numpy.zeros`. Then a file can be compared with
         a new state before memory is taken.
@@ -37,7 +37,7 @@ class Design(files.Owner):
 
     @property
     def state(self) -> Any:
-        """The state, from which everything about A is computed."""
+        """State of the design: the arrays from which everything about A is computed."""
         return self.begin() if self._state is None else self._state
 
     @state.setter
@@ -54,34 +54,34 @@ class Design(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True if the design has rows."""
+        """True if rows have been added to the design."""
         return self._state is not None
 
     @property
     def abstract_state(self) -> Any:
-        """State of A = reg I without memory: its settings, and the shapes and dtypes of its arrays."""
+        """State without rows that takes no memory: the settings, and the shapes and dtypes of the arrays."""
         with state.abstract():
             return self.begin()
 
     @property
     def dim(self) -> int:
-        """Width d of a row."""
+        """Number of features d of a row."""
         return self.params["dim"]
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of every array of the state."""
+        """Data type of all arrays of the design, float64 or float32."""
         return np.dtype(self.params["dtype"])
 
     @property
     def reg(self) -> float:
-        """Regularization in units of ||x||^2."""
+        """Regularization reg of A = reg I + sum of x x^T, in units of ||x||^2."""
         return self.params["reg"]
 
     def refine(self, times: int) -> "Design":
-        """Return the design of a sketch without rows that was refined `times` times (`contract.refine`).
+        """Return a sketch without rows whose relative error was halved `times` times (`contract.refine`).
 
-        Raises TypeError for a design that states no `loss_share`.
+        Raises TypeError for a design whose relative error `loss_share` is not known.
         """
         raise TypeError(f"{type(self).__name__} cannot be a block of DyadicSketches: it states no share of lost mass")
 
@@ -137,7 +137,7 @@ class Design(files.Owner):
 
     @reading
     def log_det(self) -> float:
-        """Return log det A."""
+        """Return log det A of the design A."""
         return float(contract.log_det(self.state))
 
     @reading
@@ -189,7 +189,7 @@ class Design(files.Owner):
 
     @reading
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays of the state."""
+        """Return the number of bytes of the design's arrays."""
         return state.nbytes(self.state)
 
     def contents(self) -> files.Contents:
@@ -197,7 +197,7 @@ class Design(files.Owner):
 
     @reading
     def copy(self) -> Self:
-        """Return an independent copy."""
+        """Return an independent copy of the design."""
         return files.restore(type(self), dict(self.params), {}, self._state)
 
     @reading

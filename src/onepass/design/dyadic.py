@@ -76,21 +76,26 @@ COMPENSATIONS = {"fd": 0.0, "half": 0.5, "rfd": 1.0}  # share of the cut mass th
 
 
 class DyadicSettings(NamedTuple):
-    """Settings of dyadic blocks: `size` is l0, the size of the first block; `error` is half of the error bound."""
+    """Settings of a dyadic sketch: `size` is the number of directions of the first block.
+
+    `error` is half of the error bound.
+    """
 
     size: int
     error: float
 
 
 class DyadicState(NamedTuple):
-    """State of dyadic blocks.
+    """State of a dyadic sketch: finished blocks, which are frozen, and one active block that still takes rows.
 
-    - block: the active sketch.
-    - rows, mass: number of rows that the active sketch has received, and the sum of their squared norms.
+    Every block is a Frequent Directions sketch S, which adds S^T S to the design A.
+
+    - block: the active block.
+    - rows, mass: number of rows that the active block has received, and the sum of their squared norms.
     - whole: subspace of all blocks together; its first len(spectrum) directions are those of the frozen blocks.
-    - spectrum (frozen directions,): eigenvalues of the sum of S_i^T S_i over the frozen blocks i.
+    - spectrum (frozen directions,): eigenvalues of the sum of S^T S over the frozen blocks.
     - frozen: number of frozen blocks.
-    - sums: truncation totals of the frozen blocks, with the mass of all rows.
+    - sums: totals of what the frozen blocks have cut off, with the sum of all rows' squared norms.
     - dense: exact design that replaces all blocks in the last phase.
     - phase: 0 while rows are sketched, 1 while they are added exactly to `whole`, 2 once `dense` is used.
     """
@@ -109,7 +114,10 @@ class DyadicState(NamedTuple):
 
 @compiled
 def max_blocks(dim: int, size: int) -> int:
-    """Return the largest number of blocks, floor(log2(dim / size + 1)) (Wen, Yin et al. invariant 2)."""
+    """Return the largest number of blocks of a dyadic sketch, floor(log2(dim / size + 1)).
+
+    The first block has `size` directions, the next ones 2 size, 4 size and so on (Wen, Yin et al. invariant 2).
+    """
     return int(np.floor(np.log2(dim / size + 1.0)))
 
 
@@ -124,7 +132,7 @@ def replace_parts(
     rows: int,
     sums: Sums,
 ) -> DyadicState:
-    """Return the state with these fields replaced by the arguments; its frozen blocks stay."""
+    """Return the state with new values in these fields of `DyadicState`; the frozen blocks stay."""
     return DyadicState(
         block=block,
         whole=whole,
@@ -141,10 +149,10 @@ def replace_parts(
 
 @compiled
 def tidy_block(state: DyadicState) -> FrequentDirectionsState:
-    """Return the active block without directions that are only rounding, if its error budget allows that.
+    """Return the active block without directions that are only rounding errors, if its error bound allows it.
 
-    The total that it sheds stays below error size / size_i, where size_i is the size of this block. The sum over blocks
-    then keeps its bound.
+    The total that the block cuts off stays below error size / size_i, where size_i is the block's number of directions.
+    The sum over all blocks then stays within the bound 2 error.
     """
     block = state.block
     values, vectors = decompose(block)
@@ -156,9 +164,9 @@ def tidy_block(state: DyadicState) -> FrequentDirectionsState:
 
 @compiled
 def freeze(state: DyadicState) -> DyadicState:
-    """Add the active block to the frozen ones, and begin a block of twice the size, or the exact phase.
+    """Close the active block, and begin a block of twice the size; if no such block fits, add rows exactly from now on.
 
-    A block that has cut nothing but rounding is frozen as it is; any other is shrunk first.
+    A block that has cut off nothing but rounding errors is kept as it is; any other block is shrunk first.
     """
     block = state.block
     if block.sums.shed > negligible_share(eps_of(block)) * block.sums.mass:
@@ -191,13 +199,16 @@ def freeze(state: DyadicState) -> DyadicState:
 
 @compiled
 def mass_budget(state: DyadicState) -> float:
-    """Return error * size, the largest mass (sum of squared norms) of rows that a block may take."""
+    """Return error * size, the largest sum of squared row norms that a block of the dyadic sketch may take."""
     return state.settings.error * state.settings.size
 
 
 @compiled
 def can_take(state: DyadicState, row: np.ndarray, squared_norm: float) -> bool:
-    """Return True if the active block may take the row, because of its mass or because it would not have to shrink."""
+    """Return True if the active block may take the row without exceeding its part of the error.
+
+    It may if the squared norms of its rows stay below `mass_budget`, or if it would not have to cut anything off.
+    """
     if state.mass + squared_norm < mass_budget(state):
         return True
     space, size = state.block.space, state.block.settings.size
@@ -211,7 +222,7 @@ def can_take(state: DyadicState, row: np.ndarray, squared_norm: float) -> bool:
 
 @compiled
 def add_row(state: DyadicState, row: np.ndarray, squared_norm: float) -> DyadicState:
-    """Add a row in the exact phase; from dim / 2 directions on, a dense root replaces the subspace."""
+    """Add a row once rows are stored exactly; from dim / 2 directions on, a dense root replaces the subspace."""
     whole, dense, phase, sums = state.whole, state.dense, state.phase, add_mass(state.sums, squared_norm)
     dim = whole.basis.shape[1]
     if phase == DENSE:
@@ -228,13 +239,16 @@ def add_row(state: DyadicState, row: np.ndarray, squared_norm: float) -> DyadicS
 
 @compiled
 def is_roomy(block: FrequentDirectionsState) -> bool:
-    """Return True if a quarter of the block is free, so that the next rows will not need another tidying."""
+    """Return True if a quarter of the block is free, so that rounding errors need not be removed from it soon."""
     return block.space.used + block.settings.size // 4 < block.settings.size
 
 
 @compiled
 def tidy(state: DyadicState) -> DyadicState:
-    """Remove directions that are only rounding from the active block, and rebuild the common subspace if some went."""
+    """Remove directions that are only rounding errors from the active block.
+
+    If some were removed, the common subspace of all blocks is computed again.
+    """
     block = tidy_block(state)
     whole = state.whole
     if state.frozen > 0 and block.space.used < state.block.space.used:
@@ -267,7 +281,7 @@ def append(state: DyadicState, row: np.ndarray) -> DyadicState:
 
 @compiled
 def answering_space(state: DyadicState) -> Subspace:
-    """Return the subspace that represents A, while there is no dense root."""
+    """Return the subspace that represents the design A, as long as there is no dense root."""
     return state.block.space if state.phase == SKETCHED and state.frozen == 0 else state.whole
 
 
@@ -312,15 +326,15 @@ def error_bound(state: DyadicState) -> float:
 
 @contract.sums.for_state(DyadicState)
 def sums_of_all_blocks(state: DyadicState) -> Sums:
-    """Add the truncation totals of the active block to those of the frozen ones, which have the mass of all rows."""
+    """Return the totals of what all blocks have cut off, with the sum of all rows' squared norms."""
     return add_sums(state.sums, state.block.sums)
 
 
 @contract.matrix.for_state(DyadicState)
 def matrix(state: DyadicState) -> np.ndarray:
-    """Return A_hat, the sum of ridge I, the frozen blocks' matrix, and S^T S of the active block.
+    """Return the dense matrix that the sketch stands for: ridge I plus the sum of S^T S over all blocks S.
 
-    In the exact phase, where no rows S are kept, it comes from the inverse root.
+    Once rows are stored exactly, it is computed from the root of the inverse.
     """
     if state.phase == DENSE:
         return contract.matrix(state.dense)
@@ -342,7 +356,7 @@ def spectrum_of_dyadic(state: DyadicState) -> tuple[np.ndarray, np.ndarray, floa
 class Dyadic(Design):
     """Dyadic blocks of Frequent Directions: a sketch that grows, so that its error is certainly at most 2 `error`.
 
-    The error is ||A - A_hat||, where A_hat is the matrix that the sketch stands for. A block that has used up its share
+    The error is ||A - A_hat||, where A_hat is the matrix that the sketch stands for. A block that has used up its part
     of the error is closed, and a block with twice as many directions is opened.
 
     Parameters

@@ -25,9 +25,10 @@ ROOM = 8  # directions beside half of those held, when a basis grows
 
 @compiled
 def rebuild(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsState, shed: float) -> Subspace:
-    """Return the common subspace of all blocks: the frozen eigenvectors with the present ridge, then the active rows.
+    """Return the common subspace of all blocks of a dyadic sketch, closed ones and the active one.
 
-    `spectrum` holds the frozen eigenvalues, and `shed` the total cut of the frozen blocks.
+    The first directions of `whole` are the eigenvectors of the closed blocks, and `spectrum` holds their eigenvalues.
+    `block` is the active block, and `shed` the total that the closed blocks have cut off.
     """
     ridge = ridge_of(block.settings, shed + block.sums.shed)
     return add_rows_to_frozen(whole, spectrum, sketch_rows(block), ridge, block.space.basis.shape[0])
@@ -35,10 +36,10 @@ def rebuild(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsStat
 
 @compiled
 def add_rows_to_frozen(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: float, room: int) -> Subspace:
-    """Return the common subspace of the frozen eigenvectors, with the given ridge, and of more rows.
+    """Return the common subspace of the closed blocks of a dyadic sketch and of more rows, with the given ridge.
 
-    `whole` has the frozen eigenvectors as its first directions, and `spectrum` holds their eigenvalues. There is room
-    for `room` further directions.
+    The first directions of `whole` are the eigenvectors of the closed blocks, and `spectrum` holds their eigenvalues.
+    There is room for `room` further directions.
     """
     frozen = spectrum.size
     fresh = init_subspace_like(whole.basis, min(frozen + room, whole.basis.shape[1]), ridge)
@@ -56,10 +57,11 @@ def add_rows_to_frozen(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, 
 
 @compiled
 def join_blocks(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: float) -> tuple[Subspace, np.ndarray]:
-    """Return the common subspace of the frozen blocks and more rows, and the eigenvalues of S^T S on it.
+    """Return the common subspace of the closed blocks of a dyadic sketch and of more rows, and its eigenvalues.
 
-    The subspace has a diagonal root. It is computed from the rows. The root would give an eigenvalue v of S^T S only up
-    to eps v sqrt(v / ridge).
+    `whole` and `spectrum` hold the eigenvectors and eigenvalues of the closed blocks. The new eigenvalues are those of
+    S^T S for the rows S of all blocks together. They are computed from the rows, because the root of the inverse would
+    give an eigenvalue v only up to eps v sqrt(v / ridge).
     """
     frozen, held, dim = spectrum.size, rows.shape[0], whole.basis.shape[1]
     if frozen + held == 0:
@@ -87,7 +89,7 @@ def join_blocks(whole: Subspace, spectrum: np.ndarray, rows: np.ndarray, ridge: 
 
 @compiled
 def rows_above_ridge(values: np.ndarray, vectors: np.ndarray, ridge: float) -> np.ndarray:
-    """Return rows (k, dim) whose Gram matrix is the part above ridge I of a matrix with the given spectrum.
+    """Return rows X (k, dim) for which X^T X is a matrix with the given spectrum minus ridge I.
 
     values (k,) are its eigenvalues, and vectors (k, dim) its eigenvectors as rows.
     """
@@ -101,7 +103,11 @@ def rows_above_ridge(values: np.ndarray, vectors: np.ndarray, ridge: float) -> n
 
 @compiled
 def stack_rows(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsState) -> np.ndarray:
-    """Return rows that represent all blocks: the frozen eigenvectors, scaled, and then the rows of the active block."""
+    """Return rows that represent all blocks: scaled eigenvectors of closed blocks, then rows of the active block.
+
+    The first directions of the subspace `whole` are the eigenvectors, and `spectrum` holds their eigenvalues. `block`
+    is the active block.
+    """
     frozen, rows = spectrum.size, sketch_rows(block)
     out = np.empty((frozen + rows.shape[0], whole.basis.shape[1]), whole.basis.dtype)
     fill(out[:frozen], rows_above_ridge(spectrum, whole.basis[:frozen], 0.0))
@@ -111,7 +117,7 @@ def stack_rows(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsS
 
 @compiled
 def with_ridge(whole: Subspace, ridge: float) -> Subspace:
-    """Return a subspace with another ridge: ridge minus the present ridge is added to all eigenvalues."""
+    """Return the subspace `whole` with another ridge: the change of the ridge is added to all eigenvalues."""
     values, vectors, before = spectrum_in(whole)
     for i in range(values.size):
         values[i] += ridge - before
@@ -131,7 +137,7 @@ def with_room(whole: Subspace) -> Subspace:
 
 @compiled
 def densify(whole: Subspace) -> ExactState:
-    """Convert a subspace to an exact design."""
+    """Return the exact design with the same matrix as the subspace `whole`."""
     dense = init_exact_like(whole.basis, whole.ridge)
     identity = np.eye(dense.root.shape[0], dtype=dense.root.dtype)
     for j in range(dense.root.shape[0]):

@@ -38,7 +38,7 @@ def regularization_of_dyadic(state: DyadicState) -> float:
 
 @compiled
 def restart_blocks(state: DyadicState) -> DyadicState:
-    """Return a state whose first block holds all directions of the present one."""
+    """Return a dyadic sketch whose first block holds all directions of the present sketch."""
     rule, like, mass = state.block.settings, state.whole.basis, state.sums.mass
     rows, sums = sketch_rows_of_all(state), sums_with_dust(state)
     block = init_sketch_like(like, state.settings.size, rule.reg, rule.compensation)
@@ -62,7 +62,7 @@ def restart_blocks(state: DyadicState) -> DyadicState:
 
 @compiled
 def scale_blocks(state: DyadicState, factor: float) -> DyadicState:
-    """Return the state with all blocks decayed by `factor`."""
+    """Return the dyadic sketch in which past rows count `factor` times, in every block."""
     reg, sums, block = state.block.settings.reg, scale_sums(state.sums, factor), contract.decay(state.block, factor)
     spectrum, whole, dense = factor * state.spectrum, state.whole, state.dense
     if state.phase == ADDED:

@@ -21,7 +21,7 @@ from onepass.foundation.generic import compiled
 
 @compiled
 def sketch_rows_of_all(state: DyadicState) -> np.ndarray:
-    """Return rows whose Gram matrix is the part of X^T X that all blocks hold."""
+    """Return the rows S of all blocks of a dyadic sketch together, for which S^T S approximates X^T X of all rows X."""
     if state.phase == SKETCHED:
         return stack_rows(state.whole, state.spectrum, state.block)
     values, vectors, _ = contract.spectrum(state)
@@ -30,9 +30,9 @@ def sketch_rows_of_all(state: DyadicState) -> np.ndarray:
 
 @compiled
 def sums_with_dust(state: DyadicState) -> Sums:
-    """Return the truncation totals of all blocks.
+    """Return the totals of what all blocks of a dyadic sketch have cut off.
 
-    The parts of rows outside the spans count as dust (rounding errors).
+    The parts of rows that were left out, because they are outside the directions held, count as rounding errors.
     """
     sums, left = add_sums(state.sums, state.block.sums), state.block.space.left
     left += state.whole.left if state.phase == ADDED else 0.0
@@ -41,9 +41,10 @@ def sums_with_dust(state: DyadicState) -> Sums:
 
 @compiled
 def merge_exact(state: DyadicState, rows: np.ndarray, sums: Sums) -> DyadicState:
-    """Add another stream's rows to a state in the exact phase.
+    """Add another sketch's rows to a dyadic sketch that already stores its rows exactly.
 
-    `sums` holds that stream's truncation totals; if cuts are compensated, its share raises the ridge.
+    `sums` holds the totals of what the other sketch has cut off. If the sketch adds to the ridge what it cuts off, they
+    raise the ridge.
     """
     for i in range(rows.shape[0]):
         state = add_row(state, rows[i], 0.0)
@@ -61,7 +62,7 @@ def merge_exact(state: DyadicState, rows: np.ndarray, sums: Sums) -> DyadicState
 
 @contract.merge.for_state(DyadicState)
 def merge(state: DyadicState, other: DyadicState) -> DyadicState:
-    """Merge two states: the rows held by one are added to the one that has received more rows."""
+    """Merge two dyadic sketches: add the rows held by one to the sketch that has received more rows."""
     mine, its = (state.phase, state.frozen, state.rows), (other.phase, other.frozen, other.rows)
     base, guest = (state, other) if mine >= its else (other, state)
     if guest.sums.mass == 0.0:

@@ -1,4 +1,4 @@
-"""Dyadic blocks over any sketch that states its share of lost mass (Wen, Yin et al. algorithm 1, theorem 1).
+"""Dyadic blocks of any sketch whose error has a bound (Wen, Yin et al. algorithm 1, theorem 1).
 
 A sketch states xi if ||A - A_hat||_2 <= xi * mass for all rows, where mass is the sum of their squared norms
 (`contract.loss_share`). Blocks have the shares xi, xi / 2, xi / 4, ...; only the last is active. Block i, counted from
@@ -64,17 +64,17 @@ class DyadicSketchesSettings(NamedTuple):
 
 
 class DyadicSketchesState(NamedTuple):
-    """State of dyadic blocks over a sketch.
+    """State of dyadic blocks over a sketch: closed blocks, which are frozen, and one active block that takes rows.
 
-    - active: the sketch that takes rows.
+    - active: the active block.
     - whole: inverse of all blocks together. Its first len(spectrum) directions are those of the frozen blocks. Not used
       before a block is frozen.
-    - spectrum (n,): eigenvalues of the sum of the frozen blocks' matrices, less their ridges.
+    - spectrum (n,): eigenvalues of the sum of the frozen blocks' matrices, each without its ridge.
     - phase: 1 once rows are added to `whole` exactly.
     - frozen, held: number of frozen blocks, and of the directions that they keep together.
     - mass: sum of squared norms of the active block's rows.
     - lost, raised: error of the frozen blocks, and how much they have raised the ridge.
-    - sums: mass of all rows, and truncation totals of the frozen blocks.
+    - sums: sum of all rows' squared norms, and totals of what the frozen blocks have cut off.
     """
 
     active: Any
@@ -92,33 +92,37 @@ class DyadicSketchesState(NamedTuple):
 
 @compiled
 def is_full(held: int, size: int, dim: int) -> bool:
-    """Return True if no further block of `size` directions may begin, beside `held` directions of frozen ones."""
+    """Return True if no further block of `size` directions fits beside the `held` directions of the closed blocks."""
     return held + 3 * size > dim
 
 
 @compiled
 def budget(state: DyadicSketchesState) -> float:
-    """Return error / 2^i, the largest error of the active block i."""
+    """Return error / 2^i, the largest error that the active block may have, where i blocks were closed before."""
     return state.settings.error / 2.0**state.frozen
 
 
 @compiled
 def rows_of_active(active: Any) -> tuple[np.ndarray, float]:
-    """Return rows whose Gram matrix is the active block's matrix less its ridge, and the ridge."""
+    """Return rows X for which X^T X is the active block's matrix without the ridge, and return the ridge."""
     values, vectors, ridge = contract.spectrum(active)
     return rows_above_ridge(values, vectors, ridge), ridge
 
 
 @compiled
 def join_active(whole: Subspace, spectrum: np.ndarray, active: Any, raised: float) -> Subspace:
-    """Return the common inverse of the frozen blocks, whose ridges are raised by `raised`, and the active one."""
+    """Return the common inverse of the closed blocks and the active block.
+
+    `whole` and `spectrum` hold the eigenvectors and eigenvalues of the closed blocks, and `raised` is how much these
+    blocks have raised the ridge.
+    """
     rows, ridge = rows_of_active(active)
     return add_rows_to_frozen(whole, spectrum, rows, ridge + raised, rows.shape[0])
 
 
 @compiled
 def freeze(state: DyadicSketchesState) -> DyadicSketchesState:
-    """Add the active block to the frozen ones, and begin a refined block, or the exact phase."""
+    """Close the active block, and begin a finer one; if none fits, add rows exactly from now on."""
     reg, (rows, ridge) = state.settings.reg, rows_of_active(state.active)
     raised = state.raised + (ridge - reg)
     whole, spectrum = join_blocks(state.whole, state.spectrum, rows, reg + raised)
@@ -144,7 +148,7 @@ def freeze(state: DyadicSketchesState) -> DyadicSketchesState:
 def with_block(
     state: DyadicSketchesState, active: Any, whole: Subspace, mass: float, sums: Sums
 ) -> DyadicSketchesState:
-    """Return the state with another active block, common inverse, mass of the block, and totals."""
+    """Return the state with another active block, common inverse, sum of squared row norms of the block, and totals."""
     return DyadicSketchesState(
         active=active,
         whole=whole,
@@ -181,7 +185,7 @@ def append(state: DyadicSketchesState, row: np.ndarray) -> DyadicSketchesState:
 
 @compiled
 def is_one_block(state: DyadicSketchesState) -> bool:
-    """Return True while the active block alone represents A."""
+    """Return True while no block was closed, so that the active block alone represents the design."""
     return state.phase == BLOCKS and state.frozen == 0
 
 
@@ -224,7 +228,7 @@ def matrix(state: DyadicSketchesState) -> np.ndarray:
 
 @contract.error_bound.for_state(DyadicSketchesState)
 def error_bound(state: DyadicSketchesState) -> float:
-    """Return the sum of the blocks' error bounds, with the rounding of the common inverse."""
+    """Return the bound of the design's error: the sum of the blocks' bounds, and rounding of the common inverse."""
     own = contract.error_bound(state.active) if state.phase == BLOCKS else 0.0
     if is_one_block(state):
         return own
@@ -234,7 +238,7 @@ def error_bound(state: DyadicSketchesState) -> float:
 
 @contract.sums.for_state(DyadicSketchesState)
 def sums(state: DyadicSketchesState) -> Sums:
-    """Return the truncation totals of all blocks, with the mass of all rows."""
+    """Return the totals of what all blocks have cut off, with the sum of all rows' squared norms."""
     active = contract.sums(state.active)
     return add_sums(state.sums, add_mass(active, -active.mass))
 
@@ -246,7 +250,7 @@ def regularization(state: DyadicSketchesState) -> float:
 
 @contract.decay.for_state(DyadicSketchesState)
 def decay(state: DyadicSketchesState, factor: float) -> DyadicSketchesState:
-    """Decay all blocks alike: each error, and so the bound of their sum, is multiplied by the factor."""
+    """Return the state in which past rows count `factor` times, in every block; error bounds shrink likewise."""
     active, values, whole, raised = state.active, factor * state.spectrum, state.whole, factor * state.raised
     if state.phase == EXACT:
         whole = scale_space(whole, factor, state.settings.reg)
@@ -271,7 +275,7 @@ def decay(state: DyadicSketchesState, factor: float) -> DyadicSketchesState:
 
 @savable
 class DyadicSketches(Design):
-    """Dyadic blocks over any sketch whose error is at most a known share of the mass, the sum of squared row lengths.
+    """Dyadic blocks of any sketch whose error is at most a known multiple of the sum of squared row lengths.
 
     The error ||A - A_hat|| is certainly at most 2 `error`, where A_hat is the matrix that the blocks stand for.
     `Dyadic` is the faster form for Frequent Directions.
@@ -288,7 +292,7 @@ class DyadicSketches(Design):
     Raises
     ------
     ValueError
-        If the sketch holds rows or states no share, or `error` is not above 0.
+        If the sketch holds rows or has no known bound of its error, or `error` is not above 0.
 
     Notes
     -----
@@ -322,22 +326,22 @@ class DyadicSketches(Design):
 
     @property
     def sketch(self) -> Design:
-        """Design of the first block, without rows."""
+        """Sketch, without rows, from which the first block is made."""
         return self.params["sketch"]
 
     @property
     def dim(self) -> int:
-        """Width d of a row."""
+        """Number of features d of a row."""
         return self.sketch.dim
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of every array of the state."""
+        """Data type of all arrays of the design, float64 or float32."""
         return self.sketch.dtype
 
     @property
     def reg(self) -> float:
-        """Regularization in units of ||x||^2."""
+        """Regularization reg of A = reg I + sum of x x^T, in units of ||x||^2."""
         return self.sketch.reg
 
     @property

@@ -49,7 +49,7 @@ class ExactState(NamedTuple):
     - root (dim, dim): R with R R^T = A^-1.
     - gram (dim, dim): A without the rows that are still in the buffer.
     - recent (BUFFER, dim), waiting: the buffer, and the number of rows in it.
-    - repairs: how often the root was computed again from A.
+    - repairs: number of times that the root was computed again from A, because it had drifted.
     - log_det: log det A.
     - factored: 1 once rows were forgotten. Then gram holds F instead, with A = reg I + F^T F (decay.py).
     """
@@ -77,7 +77,7 @@ def certificate_exact(rule: ExactRule, sums: Sums, rounded: float) -> float:
 
 
 def init_exact(dim: int, reg: float, dtype: np.dtype) -> ExactState:
-    """Return the state of A = reg I."""
+    """Return the state of an exact design without rows, whose matrix is A = reg I (dim, dim)."""
     return ExactState(
         root=identity(dim, 1.0 / math.sqrt(reg), dtype),
         gram=identity(dim, reg, dtype),
@@ -104,7 +104,7 @@ def is_valid_exact(s: ExactState, dim: int) -> bool:
 
 @compiled
 def init_exact_like(like: np.ndarray, reg: float) -> ExactState:
-    """Return the state of A = reg I for rows of the width and dtype of `like`, shape (n, dim)."""
+    """Return the state of an exact design without rows, for rows of the width and dtype of `like` (n, dim)."""
     dim = like.shape[1]
     gram, root = np.zeros((dim, dim), like.dtype), np.zeros((dim, dim), like.dtype)
     for i in range(dim):
@@ -124,7 +124,7 @@ def init_exact_like(like: np.ndarray, reg: float) -> ExactState:
 
 @compiled
 def replace_counters(state: ExactState, waiting: int, repairs: int, log_det: float) -> ExactState:
-    """Return the state, whose arrays were written in place, with these three fields replaced by the arguments."""
+    """Return the state of an exact design with new values in these three fields; arrays were changed in place."""
     return ExactState(
         root=state.root,
         gram=state.gram,
@@ -212,7 +212,7 @@ def append(state: ExactState, row: np.ndarray) -> ExactState:
 
 @contract.append_rows.for_state(ExactState)
 def append_rows(state: ExactState, rows: np.ndarray) -> ExactState:
-    """Append rows by Woodbury's formula on the root, in batches of at most 64; a few rows are cheaper one by one."""
+    """Append rows by Woodbury's formula for the root of A^-1, in batches of at most 64; append few rows one by one."""
     for start in range(0, rows.shape[0], state.recent.shape[0]):
         batch = rows[start : start + state.recent.shape[0]]
         if batch.shape[0] < FEW:
@@ -280,7 +280,7 @@ def spectrum(state: ExactState) -> tuple[np.ndarray, np.ndarray, float]:
 
 @contract.merge.for_state(ExactState)
 def merge(state: ExactState, other: ExactState) -> ExactState:
-    """Return the state of A + A' - reg I, where A' belongs to `other`.
+    """Return the state for the rows of both states: A + A' - reg I, where A' belongs to `other`.
 
     The eigenvectors of A', scaled by sqrt(eigenvalue - reg), are appended like any other rows.
     """
@@ -295,7 +295,7 @@ def merge(state: ExactState, other: ExactState) -> ExactState:
 
 @compiled
 def is_untouched(state: ExactState) -> bool:
-    """Return True if the root is still that of A = reg I, to the last digit."""
+    """Return True if no row was added: the root is still that of A = reg I, to the last digit."""
     first = float(state.root[0, 0]) if state.root.size > 0 else 1.0 / np.sqrt(state.settings.reg)
     for i in range(state.root.shape[0]):
         for j in range(state.root.shape[1]):
@@ -306,7 +306,7 @@ def is_untouched(state: ExactState) -> bool:
 
 @compiled
 def increments(root: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows Y with Y^T Y = A - A_start, in coordinates, and the lengths by which they are scaled.
+    """Return rows Y with Y^T Y = A - A_start, for two designs A and A_start, and the lengths of the rows.
 
     `root` is R with R R^T = A^-1, and `inverse` is R_start^-1. With the SVD R_start^-1 R = P diag(s) Q, A = R_start^-T
     P diag(1 / s^2) P^T R_start^-1. Eigenvalues 1 / s^2 that exceed 1 only by rounding give no row.
@@ -324,7 +324,7 @@ def increments(root: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.nd
 
 @compiled
 def invert_root(root: np.ndarray) -> np.ndarray:
-    """Return the inverse R^-1 of the root R, where R R^T = A^-1."""
+    """Return the inverse R^-1 (dim, dim) of a root R of an inverse design, where R R^T = A^-1."""
     vectors, singular, turned = svd(root)
     for i in range(singular.size):
         for j in range(turned.shape[1]):

@@ -72,8 +72,8 @@ IN_SINGLE = 1e3  # roundings of a singular value in single precision that count 
 class FrequentDirectionsRule(NamedTuple):
     """Truncation rule of Frequent Directions.
 
-    `size` is l, the number of directions; `compensation` is the share of what was cut that is added to the ridge; `reg`
-    is the regularization.
+    `size` is the number of directions; `compensation` is the share of the eigenvalues cut off that is added to the
+    ridge; `reg` is the regularization.
     """
 
     size: int
@@ -83,9 +83,10 @@ class FrequentDirectionsRule(NamedTuple):
 
 @register_subspace_members
 class FrequentDirectionsState(NamedTuple):
-    """State of Frequent Directions: `space` holds Q and the inverse on its span, triangle (capacity, capacity) holds T.
+    """State of Frequent Directions, the sketch S = T Q of few rows for which S^T S approximates X^T X of all rows X.
 
-    The sketch is S = T Q; `sums` holds the truncation totals.
+    The rows of Q are orthonormal and T is a lower triangle. `space` holds Q and the inverse A^-1 of the design,
+    `triangle` (capacity, capacity) holds T, and `sums` the totals of what was cut off.
     """
 
     space: Subspace
@@ -98,9 +99,10 @@ class FrequentDirectionsState(NamedTuple):
 def truncate_at_size(
     rule: FrequentDirectionsRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
-    """Cut at the first negligible eigenvalue from the size-th on, or else at the size-th.
+    """Truncate a sketch by Frequent Directions: subtract one eigenvalue from all, and keep those above it.
 
-    Arguments and results are those of `truncation.truncate`.
+    It is the first negligible eigenvalue from the size-th on, or else the size-th. Arguments and results are described
+    in `truncation.truncate`.
     """
     least = max(negligible_share(eps) * spectrum[0], precision)
     place = first_below(spectrum[: 2 * rule.size], rule.size, least)
@@ -109,7 +111,7 @@ def truncate_at_size(
 
 @compiled
 def error_share(rule: FrequentDirectionsRule) -> float:
-    """Return the error of A_hat for each unit that is cut, in the worst direction."""
+    """Return the largest error of the sketched design for each unit that is cut off the eigenvalues."""
     return max(rule.compensation, 1.0 - rule.compensation)
 
 
@@ -150,10 +152,10 @@ def ridge_of(rule: Any, shed: float) -> float:
 
 
 def init_sketch(dim: int, size: int, reg: float, compensation: float, dtype: np.dtype) -> FrequentDirectionsState:
-    """Return an empty sketch of rows of width `dim`, which keeps `size` directions at a truncation.
+    """Return an empty Frequent Directions sketch of rows of width `dim`, which keeps `size` directions when cut.
 
-    It never holds more directions than dimensions. `compensation` is the share of truncated mass that is added to the
-    ridge.
+    It never holds more directions than dimensions. `compensation` is the share of the eigenvalues cut off that is added
+    to the ridge.
     """
     capacity = min(2 * size, dim)
     return FrequentDirectionsState(
@@ -166,10 +168,10 @@ def init_sketch(dim: int, size: int, reg: float, compensation: float, dtype: np.
 
 @compiled
 def init_sketch_like(like: np.ndarray, size: int, reg: float, compensation: float) -> FrequentDirectionsState:
-    """Return an empty sketch for rows of the width and dtype of `like`, which keeps `size` directions at a truncation.
+    """Return an empty Frequent Directions sketch for rows of the width and dtype of `like`.
 
-    It never holds more directions than dimensions. `compensation` is the share of truncated mass that is added to the
-    ridge.
+    It keeps `size` directions when it truncates. `compensation` is the share of the eigenvalues cut off that is added
+    to the ridge.
     """
     capacity, _ = capacities(size, like.shape[1])
     return FrequentDirectionsState(
@@ -182,7 +184,7 @@ def init_sketch_like(like: np.ndarray, size: int, reg: float, compensation: floa
 
 @compiled
 def with_sketch(state: FrequentDirectionsState, space: Subspace, sums: Sums) -> FrequentDirectionsState:
-    """Return the state with another subspace and other totals; its triangle is written in place by the caller."""
+    """Return the sketch's state with other fields `space` and `sums`; the caller writes the triangle in place."""
     return FrequentDirectionsState(space=space, triangle=state.triangle, sums=sums, settings=state.settings)
 
 
@@ -209,7 +211,10 @@ def first_below(values: np.ndarray, size: int, least: float) -> int:
 
 @compiled
 def decompose(state: FrequentDirectionsState) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenvalues of S^T S, descending, and its eigenvectors as rows, in coordinates of Q."""
+    """Return the eigenvalues of S^T S for the sketch S, descending, and its eigenvectors as rows.
+
+    The eigenvectors are in coordinates of the orthonormal basis Q that the state holds.
+    """
     used = state.space.used
     corner = np.ascontiguousarray(state.triangle[:used, :used]).astype(np.float64)
     values, vectors = eigh(dot(corner.T, corner))
@@ -218,7 +223,7 @@ def decompose(state: FrequentDirectionsState) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def eps_of(state: FrequentDirectionsState) -> float:
-    """Return the rounding unit (machine epsilon) of the state's arrays."""
+    """Return the machine epsilon of the data type of the state's arrays."""
     return float(np.finfo(state.triangle.dtype).eps)
 
 
@@ -226,9 +231,9 @@ def eps_of(state: FrequentDirectionsState) -> float:
 def replace_spectrum(
     state: FrequentDirectionsState, vectors: np.ndarray, kept: np.ndarray, ridge: float, sums: Sums
 ) -> FrequentDirectionsState:
-    """Return the state after a cut that keeps the eigenvalues `kept` and sets the ridge.
+    """Return the sketch after a cut that keeps the eigenvalues `kept`, with the new `ridge` and the new totals `sums`.
 
-    `vectors` holds all eigenvectors as rows, in coordinates of Q.
+    `vectors` holds all eigenvectors as rows, in coordinates of the orthonormal basis that the state holds.
     """
     directions = vectors[: kept.size].astype(state.triangle.dtype)
     space = with_spectrum(state.space, directions, kept, ridge)
@@ -242,16 +247,20 @@ def replace_spectrum(
 def truncate_at(
     state: FrequentDirectionsState, values: np.ndarray, vectors: np.ndarray, place: int
 ) -> FrequentDirectionsState:
-    """Subtract the place-th eigenvalue (from 1) of S^T S from all and keep the place - 1 directions above it."""
+    """Return the sketch S after subtracting one eigenvalue of S^T S from all others.
+
+    It is the eigenvalue with number `place`, counted from 1; the place - 1 directions above it are kept. `values` and
+    `vectors` are the results of `decompose`.
+    """
     kept, ridge, sums = subtract_eigenvalue(state.settings, values, state.sums, place, eps_of(state))
     return replace_spectrum(state, vectors, kept, ridge, sums)
 
 
 @compiled
 def shrink(state: FrequentDirectionsState) -> FrequentDirectionsState:
-    """Cut by the rule, unless fewer than `size` directions are held.
+    """Return the sketch after a truncation, or as it is if it holds fewer than `size` directions.
 
-    The eigenvalues come from the triangle, which does not contain the ridge.
+    The eigenvalues are computed from the triangle of the sketch, which does not contain the ridge.
     """
     space, rule = state.space, state.settings
     if space.used < rule.size:
@@ -263,7 +272,7 @@ def shrink(state: FrequentDirectionsState) -> FrequentDirectionsState:
 
 @compiled
 def with_room(state: FrequentDirectionsState) -> FrequentDirectionsState:
-    """Return the state with a larger buffer if a cut at a late place has left little room."""
+    """Return the state with a larger buffer, if the last truncation has left little room for new directions."""
     capacity, dim = state.space.basis.shape
     first, grown = capacities(state.settings.size, dim)
     if capacity == grown or capacity - state.space.used > grown - first:
@@ -277,7 +286,7 @@ def with_room(state: FrequentDirectionsState) -> FrequentDirectionsState:
 
 @compiled
 def receive(state: FrequentDirectionsState, row: np.ndarray, answering: bool) -> FrequentDirectionsState:
-    """Add a row to S; the inverse is updated only if `answering` is True.
+    """Return the sketch with one more row; the inverse is updated only if `answering` is True.
 
     It is False for a block of a dyadic sketch, whose inverse is held elsewhere (dyadic.py).
     """
@@ -302,7 +311,7 @@ def loss_share(state: FrequentDirectionsState) -> float:
 
 @contract.loss_after.for_state(FrequentDirectionsState)
 def loss_after(state: FrequentDirectionsState, row: np.ndarray, mass: float) -> float:
-    """Return the error after one more row: that of the cuts so far, and of the cut that the row would cause."""
+    """Return the bound of the sketch's error after one more row, with the cut that the row would cause."""
     space, rule, sums = state.space, state.settings, state.sums
     used, full = space.used, max(2 * rule.size, space.basis.shape[0])
     if used + 1 >= full:
@@ -325,7 +334,7 @@ def sketch_size(state: FrequentDirectionsState) -> int:
 
 @contract.refine.for_state(FrequentDirectionsState)
 def refine(state: FrequentDirectionsState) -> FrequentDirectionsState:
-    """Return a sketch without rows, of twice the size."""
+    """Return a sketch without rows that keeps twice as many directions."""
     rule = state.settings
     return init_sketch_like(state.space.basis, 2 * rule.size, rule.reg, rule.compensation)
 
@@ -338,7 +347,7 @@ def error_bound(state: FrequentDirectionsState) -> float:
 
 @compiled
 def sketch_rows(state: FrequentDirectionsState) -> np.ndarray:
-    """Return the sketch S = T Q, shape (used, dim)."""
+    """Return the rows S (used, dim) of the sketch, for which S^T S approximates X^T X of all rows X."""
     used = state.space.used
     return dot(np.ascontiguousarray(state.triangle[:used, :used]), state.space.basis[:used])
 
@@ -351,7 +360,7 @@ def matrix(state: FrequentDirectionsState) -> np.ndarray:
 
 @compiled
 def with_sums(state: FrequentDirectionsState, sums: Sums) -> FrequentDirectionsState:
-    """Replace the truncation totals, and recompute the ridge and the inverse on the span from them."""
+    """Return the sketch with other totals of what was cut off, and with the ridge and inverse that follow from them."""
     space, used, ridge = state.space, state.space.used, ridge_of(state.settings, sums.shed)
     log_det = (space.basis.shape[1] - used) * np.log(ridge)
     if used > 0:
@@ -368,9 +377,9 @@ def with_sums(state: FrequentDirectionsState, sums: Sums) -> FrequentDirectionsS
 
 @contract.merge.for_state(FrequentDirectionsState)
 def merge(state: FrequentDirectionsState, other: FrequentDirectionsState) -> FrequentDirectionsState:
-    """Merge two sketches by shrinking the rows of both.
+    """Return one sketch for the rows of two sketches, truncated if needed.
 
-    The mass cut so far (shed) and the error bound are sums over both.
+    What was cut off and the error bound are sums over both.
     """
     rows, mass = sketch_rows(other), state.sums.mass + other.sums.mass
     for i in range(rows.shape[0]):
@@ -442,7 +451,7 @@ class FrequentDirections(Design):
         return init_sketch(p["dim"], p["size"], p["reg"], p["compensation"], self.dtype)
 
     def truncation(self) -> Truncation:
-        """Return the truncation of arms, which applies at 2 size directions.
+        """Return the rule by which the model of an arm is truncated, once it holds 2 size directions.
 
         Returns
         -------
@@ -453,12 +462,12 @@ class FrequentDirections(Design):
         return Truncation(rule=self.abstract_state.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
 
     def refine(self, times: int) -> "FrequentDirections":
-        """Return the design of a block that was refined `times` times, of size * 2^times directions.
+        """Return a design without rows for size * 2^times directions, as needed for a later block of `DyadicSketches`.
 
         Parameters
         ----------
         times : int
-            Number of refinements, at least 0.
+            Number of doublings, at least 0.
 
         Returns
         -------

@@ -20,9 +20,10 @@ from onepass.foundation.generic import generic
 
 @partial(generic, default=True)
 def potential_growth(state: Any) -> float:
-    """Return the growth g by truncation so far; infinite if no bound is known.
+    """Return the total amount g by which truncations may have raised the design; infinite if no bound is known.
 
-    The default is 0 for a state without error.
+    After every row x the design A satisfies A_t <= A_(t-1) + x x^T + (g_t - g_(t-1)) I. The default is 0 for a state
+    without error.
     """
     return 0.0 if error_bound(state) == 0.0 else np.inf
 
@@ -34,11 +35,11 @@ def growth_by_compensation(state: FrequentDirectionsState) -> float:
 
 @potential_growth.for_state(DyadicState)
 def growth_by_all_blocks(state: DyadicState) -> float:
-    """Return the growth g of all dyadic blocks together, the compensation times the sum of all cuts."""
+    """Return how much truncations have raised a dyadic sketch: the compensation times the sum of all cuts."""
     return state.block.settings.compensation * sums(state).shed
 
 
 @potential_growth.for_state(ProjectorSplittingState)
 def growth_by_splitting(state: ProjectorSplittingState) -> float:
-    """Return 0 until something is truncated, then infinity."""
+    """Return how much truncations may have raised a projector splitting: 0 before the first, infinity afterwards."""
     return 0.0 if sums(state).shed == 0.0 else np.inf

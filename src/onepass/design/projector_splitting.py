@@ -72,9 +72,9 @@ TOLERANCE = 5e3  # roundings below which a direction of U V^T that is cut counts
 class ProjectorSplittingRule(NamedTuple):
     """Truncation rule and settings of projector splitting.
 
-    `rank` is r; `compensate` says if what was cut is added to the ridge; `reg` is the regularization; `cholesky` says
-    if the factor of a batch is triangular instead of symmetric; `every_row` says if a splitting step is taken at every
-    row.
+    `rank` is the number of directions kept. `compensate` is True if the eigenvalues cut off are added to the ridge.
+    `reg` is the regularization. `cholesky` is True if the factor of a batch is triangular instead of symmetric, and
+    `every_row` if a splitting step is taken at every row.
     """
 
     rank: int
@@ -85,11 +85,11 @@ class ProjectorSplittingRule(NamedTuple):
 
 
 class ProjectorSplittingState(NamedTuple):
-    """State of projector splitting.
+    """State of projector splitting: A^-1 = M^T M with M = (I - U V^T) / sqrt(ridge).
 
-    left, right (2 rank, dim) hold the columns of U and V as rows; the first `used` of them count. `ridge` is the
-    eigenvalue of A outside their span. In `sums`, `shed` is above 0 once more than rounding was truncated, and `dust`
-    bounds the change of A by all truncations that were only rounding.
+    `left` and `right` (2 rank, dim) hold the columns of U and V as rows; the first `used` of them count. `ridge` is the
+    eigenvalue of A outside their span. In `sums`, `shed` is above 0 once more than rounding errors was truncated, and
+    `dust` bounds the change of A by all truncations of rounding errors.
     """
 
     left: np.ndarray
@@ -104,10 +104,9 @@ class ProjectorSplittingState(NamedTuple):
 def truncate_to_rank(
     rule: ProjectorSplittingRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
-    """Keep the `rank` largest eigenvalues; arguments and results are those of `truncation.truncate`.
+    """Truncate a sketch to its `rank` largest eigenvalues; `truncation.truncate` describes arguments and results.
 
-    With compensation, the rest of the trace of X^T X, which is known exactly, is spread over the other directions as
-    ridge.
+    With compensation, what was cut off is spread over all other directions by raising the ridge.
     """
     keep, held, lost = min(rule.rank, spectrum.size), 0.0, 0.0
     for i in range(keep):
@@ -130,7 +129,10 @@ def truncate_to_rank(
 
 @compiled
 def shrinkage(value: float, ridge: float) -> float:
-    """Return 1 - sqrt(ridge / (ridge + value)), the singular value of U V^T for an eigenvalue of A - ridge I."""
+    """Return the singular value 1 - sqrt(ridge / (ridge + value)) of U V^T for an eigenvalue `value` of A - ridge I.
+
+    U and V are the factors of the sketch, A^-1 = M^T M with M = (I - U V^T) / sqrt(ridge).
+    """
     return 1.0 - np.sqrt(ridge / (ridge + value))
 
 
@@ -144,7 +146,7 @@ def with_columns(state: ProjectorSplittingState, used: int, ridge: float, sums: 
 
 @compiled
 def whiten(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
-    """Return L^-1 x for every row x, shape (n, dim) -> (n, dim), where A = L L^T."""
+    """Return L^-1 x for every row x, shape (n, dim) -> (n, dim), where L L^T is the design A."""
     out = dot(dot(rows, state.right[: state.used].T), state.left[: state.used])
     scale = 1.0 / np.sqrt(state.ridge)
     for i in range(rows.shape[0]):
@@ -155,7 +157,7 @@ def whiten(state: ProjectorSplittingState, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def unwhiten(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
-    """Return L^-T z = (z - V U^T z) / sqrt(ridge), shape (dim,) -> (dim,), where A = L L^T."""
+    """Return L^-T z, shape (dim,) -> (dim,), where L L^T is the design A."""
     out = dot(dot(state.left[: state.used], z), state.right[: state.used])
     scale = 1.0 / np.sqrt(state.ridge)
     for j in range(z.size):
@@ -165,9 +167,9 @@ def unwhiten(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
 
 @compiled
 def join(state: ProjectorSplittingState, q: np.ndarray, scaled: np.ndarray, mass: float) -> ProjectorSplittingState:
-    """Append columns for the increment scaled^T q (I - U V^T) to U V^T, and return the state.
+    """Return the sketch with more columns in its factors U and V, which change U V^T by scaled^T q (I - U V^T).
 
-    q and scaled (m, dim) hold rows, and `mass` is the sum of the batch's squared norms.
+    `q` and `scaled` (m, dim) hold rows, and `mass` is the sum of the batch's squared norms.
     """
     left, right, used = state.left, state.right, state.used
     seen = dot(dot(q, left[:used].T), right[:used])
@@ -180,9 +182,9 @@ def join(state: ProjectorSplittingState, q: np.ndarray, scaled: np.ndarray, mass
 
 @compiled
 def integrate(state: ProjectorSplittingState) -> None:
-    """Take one splitting step (Shustova et al. algorithm 3).
+    """Return the sketch after one splitting step, which reduces its factors U and V to `rank` columns.
 
-    It starts from the first `rank` columns; the other columns are the increment.
+    It starts from the first `rank` columns; the other columns are the increment (Shustova et al. algorithm 3).
     """
     rank, used = state.settings.rank, state.used
     left, right = state.left[:rank], state.right[:rank]
@@ -209,7 +211,10 @@ def integrate(state: ProjectorSplittingState) -> None:
 
 @compiled
 def truncate_factors(state: ProjectorSplittingState) -> float:
-    """Truncate U V^T to `rank` by a thin SVD, in place, and return the largest singular value that was cut."""
+    """Truncate the product U V^T of the sketch's factors to `rank` by a thin SVD, in place.
+
+    Returns the largest singular value that was cut.
+    """
     rank, used = state.settings.rank, state.used
     u, s = orthonormal(state.left[:used])
     v, t = orthonormal(state.right[:used])
@@ -224,9 +229,10 @@ def truncate_factors(state: ProjectorSplittingState) -> float:
 
 @compiled
 def symmetric_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Q and (Q^T C)^T, the rows of a batch's symmetric factor, where null directions are left out.
+    """Return Q (k, dim) and C Q (k, dim), by which a batch of rows changes the root of A^-1, for a symmetric C.
 
-    For the whitened batch Y = P diag(s) Q, C = diag(1 - 1 / sqrt(1 + s^2)).
+    For the batch Y = P diag(s) Q, after multiplication by the root, C = diag(1 - 1 / sqrt(1 + s^2)). Directions with s
+    = 0 are left out.
     """
     _, singular, q = svd(whitened)
     kept, scaled = 0, q.copy()
@@ -242,10 +248,10 @@ def symmetric_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def triangular_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Q and (Q^T C)^T, the rows of a batch's triangular factor (Shustova et al. algorithm 4).
+    """Return Q (k, dim) and C^T Q (k, dim), by which a batch of rows changes the root of A^-1, for a triangular C.
 
-    The whitened batch Y has shape (n, dim), and both results have shape (k, dim). Y^T = Q^T R, where the rows of Q are
-    orthonormal. M is the lower Cholesky factor of I + R R^T = M M^T, and C = (M - I) M^-1 = I - M^-1.
+    This is algorithm 4 of Shustova et al. Y (n, dim) is the batch, after multiplication by the root. Y^T = Q^T R, where
+    the rows of Q are orthonormal. M is the lower Cholesky factor of I + R R^T = M M^T, and C = (M - I) M^-1 = I - M^-1.
     """
     q, r = orthonormal(whitened)
     size = q.shape[0]
@@ -269,17 +275,18 @@ def triangular_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def eps_of(state: ProjectorSplittingState) -> float:
-    """Return the rounding unit (machine epsilon) of the state's arrays."""
+    """Return the machine epsilon of the data type of the state's arrays."""
     return float(np.finfo(state.left.dtype).eps)
 
 
 @compiled
 def movement_bound(state: ProjectorSplittingState, lost: float) -> float:
-    """Return a bound on how far A moves if U V^T loses a small singular value `lost` and is rounded.
+    """Return a bound on how far the design A moves if the product U V^T loses a small singular value `lost`.
 
-    Let p and q be its singular vectors. A^-1 changes by lost (p q^T + q p^T) / ridge, where A p and A q have norms of
-    at most sqrt(ridge ||A||), so A changes by 2 lost ||A||. Rounding of U V^T need not point away from the large
-    eigenvalues v of A, so eps there counts 2 eps sqrt(v / ridge) ||A||.
+    U and V are the factors of A^-1 = M^T M, M = (I - U V^T) / sqrt(ridge). Let p and q be the singular vectors. A^-1
+    changes by lost (p q^T + q p^T) / ridge, where A p and A q have norms of at most sqrt(ridge ||A||), so A changes by
+    2 lost ||A||. Rounding of U V^T need not point away from the large eigenvalues v of A, so eps there counts 2 eps
+    sqrt(v / ridge) ||A||.
     """
     size = state.ridge + state.sums.mass
     return 2.0 * (lost + COMPRESSED * eps_of(state) * np.sqrt(size / state.settings.reg)) * size
@@ -287,9 +294,9 @@ def movement_bound(state: ProjectorSplittingState, lost: float) -> float:
 
 @compiled
 def sums_after_truncation(state: ProjectorSplittingState, lost: float) -> Sums:
-    """Return the totals after a singular value `lost` of U V^T was truncated.
+    """Return the totals of what was cut off, after a singular value `lost` of the product U V^T was truncated.
 
-    It is added to `dust` if it is only rounding, and otherwise to `shed` (`Sums` in truncation.py).
+    It is added to `dust` if it is only a rounding error, and otherwise to `shed` (`Sums` in truncation.py).
     """
     sums = state.sums
     if sums.shed == 0.0 and lost <= TOLERANCE * eps_of(state):
@@ -302,7 +309,7 @@ def sums_after_truncation(state: ProjectorSplittingState, lost: float) -> Sums:
 
 @compiled
 def compensate_cut(state: ProjectorSplittingState) -> ProjectorSplittingState:
-    """Truncate the spectrum of A by the rule, and compute U and V from what is kept.
+    """Return the sketch with its eigenvalues truncated, and its factors U and V computed again from those kept.
 
     U and V span the same space: they did after the last compression, and a row adds y to U and y - V U^T y to V.
     """
@@ -331,7 +338,7 @@ def compensate_cut(state: ProjectorSplittingState) -> ProjectorSplittingState:
 
 @compiled
 def compress(state: ProjectorSplittingState) -> ProjectorSplittingState:
-    """Reduce U V^T to `rank` columns."""
+    """Return the sketch with the product U V^T of its factors reduced to `rank` columns."""
     rank = state.settings.rank
     if state.used <= rank:
         return state
@@ -399,7 +406,10 @@ def root(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
 
 @contract.log_det.for_state(ProjectorSplittingState)
 def log_det(state: ProjectorSplittingState) -> float:
-    """Return log det A = dim log ridge - 2 log |det(I - V^T U)|, but at least dim log ridge, in O(dim rank^2)."""
+    """Return log det A of the design A, which is dim log ridge - 2 log |det(I - V^T U)|.
+
+    U and V are the factors of the sketch. The result is at least dim log ridge, and costs O(dim rank^2).
+    """
     total = state.left.shape[1] * np.log(state.ridge)
     if state.used == 0:
         return total
@@ -412,9 +422,10 @@ def log_det(state: ProjectorSplittingState) -> float:
 
 @contract.error_bound.for_state(ProjectorSplittingState)
 def error_bound(state: ProjectorSplittingState) -> float:
-    """Return a bound on ||A - A_hat||_2 from truncations of no more than rounding, and from rounding of the root.
+    """Return a bound on ||A - A_hat||_2, where A_hat is the sketch of the design A.
 
-    It is infinite once more was truncated (see `movement_bound`).
+    It accounts for rounding errors, truncated ones included, and is infinite once more was truncated
+    (`movement_bound`).
     """
     mass, reg = state.sums.mass, state.settings.reg
     return certificate(state.settings, state.sums, inverse_root_error(eps_of(state), mass, reg))
@@ -427,9 +438,10 @@ def sums(state: ProjectorSplittingState) -> Sums:
 
 @contract.spectrum.for_state(ProjectorSplittingState)
 def spectrum(state: ProjectorSplittingState) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the eigenvalues and eigenvectors of A_hat on the span of U and V, and the ridge, its eigenvalue elsewhere.
+    """Return the eigenvalues and eigenvectors of the sketched design on the directions held, and the ridge.
 
-    There A^-1 = M^T M / ridge with M = I - U V^T.
+    The directions are the span of the factors U and V, where A^-1 = M^T M / ridge with M = I - U V^T. The ridge is the
+    eigenvalue elsewhere.
     """
     used, dim = state.used, state.left.shape[1]
     if used == 0:

@@ -49,7 +49,10 @@ WORD = (1 << 32) - 1
 
 
 class RandomProjectionSettings(NamedTuple):
-    """Settings: `reg` is the regularization, `delta` the probability of failure, and `seed` that of the signs."""
+    """Settings of a random projection.
+
+    `reg` is the regularization, `delta` the probability that the error bound fails, and `seed` the seed of the signs.
+    """
 
     reg: float
     delta: float
@@ -58,9 +61,10 @@ class RandomProjectionSettings(NamedTuple):
 
 @register_subspace_members
 class RandomProjectionState(NamedTuple):
-    """State of a random projection: `space` is A^-1 on the span of S, rows (size, dim) is S.
+    """State of a random projection S, whose rows are sums of all rows with random signs; the design is reg I + S^T S.
 
-    `sums` holds the mass of the rows, and xi times this mass as what was shed; `n_rows` is the number of rows.
+    `space` holds the inverse on the span of S, and `rows` (size, dim) is S. `sums` holds the sum of squared row norms
+    and the error bound, and `n_rows` is the number of rows.
     """
 
     space: Subspace
@@ -72,7 +76,7 @@ class RandomProjectionState(NamedTuple):
 
 @compiled
 def mix(word: int) -> int:
-    """Return the finalizer of MurmurHash3 of a 32-bit word."""
+    """Return a hash of a 32-bit integer, by the last step of MurmurHash3."""
     word = ((word ^ (word >> 16)) * 0x85EBCA6B) & WORD
     word = ((word ^ (word >> 13)) * 0xC2B2AE35) & WORD
     return word ^ (word >> 16)
@@ -80,20 +84,23 @@ def mix(word: int) -> int:
 
 @compiled
 def random_sign(seed: int, row: int, place: int) -> float:
-    """Return 1.0 or -1.0, by a hash of the seed, the number of the row, and the place in S."""
+    """Return the random sign, 1.0 or -1.0, with which row number `row` is added to row `place` of the projection.
+
+    It is a hash of the seed and both numbers.
+    """
     word = mix(mix(mix((seed + 0x9E3779B9) & WORD) ^ (row & WORD)) ^ ((place * 0x9E3779B1) & WORD))
     return 1.0 if word & 1 == 1 else -1.0
 
 
 @compiled
 def projection_share(size: int, delta: float) -> float:
-    """Return xi, the bound of the error for each unit of mass."""
+    """Return the bound xi of the error for each unit of squared row norm; it holds with probability 1 - delta."""
     return 2.0 * (1.0 / np.sqrt(size) + np.sqrt(1.0 / size + 0.5)) / np.sqrt(size * delta)
 
 
 @compiled
 def with_rows(state: RandomProjectionState, sums: Sums, n_rows: int) -> RandomProjectionState:
-    """Return the state after its rows S were changed in place, with the inverse computed again from them."""
+    """Return the state after the rows of the projection were changed in place, with the inverse computed again."""
     rule, eps = state.settings, float(np.finfo(state.rows.dtype).eps)
     _, singular, vectors = svd(state.rows.astype(np.float64))
     least = (NEGLIGIBLE * eps * singular[0]) ** 2
@@ -128,7 +135,7 @@ def sketch_size(state: RandomProjectionState) -> int:
 
 @contract.refine.for_state(RandomProjectionState)
 def refine(state: RandomProjectionState) -> RandomProjectionState:
-    """Return a projection without rows, of four times the size and with other signs: xi falls to half at most."""
+    """Return a projection without rows, of four times the size and with other signs: the error bound falls to half."""
     rule, (size, dim) = state.settings, state.rows.shape
     fresh = RandomProjectionSettings(reg=rule.reg, delta=rule.delta, seed=mix((rule.seed + 1) & WORD))
     rows = np.zeros((4 * size, dim), state.rows.dtype)
@@ -150,7 +157,7 @@ def matrix(state: RandomProjectionState) -> np.ndarray:
 
 @contract.decay.for_state(RandomProjectionState)
 def decay(state: RandomProjectionState, factor: float) -> RandomProjectionState:
-    """Scale S by the root of the factor; the martingale, and so its bound, is multiplied by the factor."""
+    """Return the projection in which past rows count `factor` times; the error bound shrinks by the same factor."""
     scale = np.sqrt(factor)
     for i in range(state.rows.shape[0]):
         for j in range(state.rows.shape[1]):
@@ -220,7 +227,7 @@ class RandomProjection(Design):
         )
 
     def refine(self, times: int) -> "RandomProjection":
-        """Return the design of a block that was refined `times` times; its seed is that of the compiled `refine`.
+        """Return a design without rows whose error bound was halved `times` times, for a block of `DyadicSketches`.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ class SketchSettings(NamedTuple):
 
 @register_subspace_members
 class SketchState(NamedTuple):
-    """State of a rule-based sketch: `space` is A^-1 on the span of the rows, `sums` the totals of rows and cuts."""
+    """State of a rule-based sketch: `space` is A^-1 on the span of the rows, `sums` the totals of rows and of cuts."""
 
     space: Subspace
     sums: Sums
@@ -58,9 +58,9 @@ class SketchState(NamedTuple):
 
 
 def init_rule_sketch(dim: int, cutting: Truncation, reg: float, dtype: np.dtype) -> SketchState:
-    """Return the sketch A = reg I for rows of width `dim`, with the truncation rule and limits `cutting`.
+    """Return a sketch without rows, for rows of width `dim`, with the truncation rule and limits `cutting`.
 
-    It is abstract if states are abstract (foundation/state.py).
+    While `foundation.state` makes abstract states, the arrays of the result take no memory.
     """
     return SketchState(
         space=init_subspace(dim, min(cutting.limit, dim), reg, dtype),
@@ -122,7 +122,7 @@ def sketch_size(state: SketchState) -> int:
 
 @contract.refine.for_state(SketchState)
 def refine_sketch(state: SketchState) -> SketchState:
-    """Return a sketch without rows that holds twice as many directions, under the refined rule."""
+    """Return a sketch without rows that holds twice as many directions."""
     basis, reg, limit = state.space.basis, state.settings.reg, 2 * state.settings.limit
     return SketchState(
         space=init_subspace_like(basis, min(limit, basis.shape[1]), reg),

@@ -17,13 +17,19 @@ from onepass.foundation.linalg import dot
 
 @partial(generic, default=True)
 def solve_in_halves(state: Any, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return an intermediate result for `append_solved`, and A^-1 x, for a row x (dim,)."""
+    """Return two arrays (dim,) that `append_solved` needs, for a row x (dim,) and the design A.
+
+    The first depends on the kind of design; it is x itself by default. The second is A^-1 x.
+    """
     return row, solve(state, row)
 
 
 @partial(generic, default=True)
 def append_solved(state: Any, row: np.ndarray, half: np.ndarray, direction: np.ndarray, weight: float) -> Any:
-    """Return the state of A + weight x x^T, given both results of `solve_in_halves(state, row)`."""
+    """Return the state of A + weight x x^T for the row x, given both results of `solve_in_halves(state, row)`.
+
+    It saves half of the work of `append`.
+    """
     return append(state, scale_row(row, weight))
 
 
@@ -48,7 +54,7 @@ def append_with_leverages(state: Any, rows: np.ndarray) -> tuple[Any, np.ndarray
 
 @solve_in_halves.for_state(ExactState)
 def solve_exact_in_halves(state: ExactState, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return R^T x and R R^T x = A^-1 x, where R is the root."""
+    """Return R^T x and R R^T x = A^-1 x for a row x (dim,), where R is the root that an exact design A stores."""
     half = dot(row, state.root)
     return half, dot(state.root, half)
 
@@ -57,9 +63,9 @@ def solve_exact_in_halves(state: ExactState, row: np.ndarray) -> tuple[np.ndarra
 def append_solved_to_exact(
     state: ExactState, row: np.ndarray, half: np.ndarray, direction: np.ndarray, weight: float
 ) -> ExactState:
-    """Append a row x of this weight, given half = R^T x and direction = A^-1 x, and put it into the buffer of rows.
+    """Append a row x with a weight to an exact design A, given half = R^T x and direction = A^-1 x, where R R^T = A^-1.
 
-    The result is that of `exact.append`, without a second multiplication by the root.
+    The result equals that of `exact.append`, without a second multiplication by the root R.
     """
     leverage = float(dot(half, half))
     if leverage > 0.0:

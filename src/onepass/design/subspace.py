@@ -73,7 +73,7 @@ def init_subspace_like(like: np.ndarray, capacity: int, ridge: float) -> Subspac
 def add_direction(space: Subspace, residual: np.ndarray, length: float) -> Subspace:
     """Return the subspace with one more direction, the residual of a row divided by its `length`; A stays the same.
 
-    The caller has made room.
+    The arrays must have room for it.
     """
     basis, root, used = space.basis, space.root, space.used
     for j in range(residual.size):
@@ -86,7 +86,7 @@ def add_direction(space: Subspace, residual: np.ndarray, length: float) -> Subsp
 
 @compiled
 def raise_log_det(space: Subspace, q: float) -> Subspace:
-    """Return the subspace with log det A raised by log(1 + q), after the root took in a row with x^T A^-1 x = q."""
+    """Return the subspace with log det A raised by log(1 + q), for a row x with x^T A^-1 x = q that was added to A."""
     return Subspace(
         basis=space.basis,
         root=space.root,
@@ -101,7 +101,7 @@ def raise_log_det(space: Subspace, q: float) -> Subspace:
 def record_omission(space: Subspace, coordinates: np.ndarray, length: float) -> Subspace:
     """Return the subspace after the part of a row outside the span, of norm `length`, was dropped.
 
-    The bound `left` grows; `coordinates` are those of the row in the span.
+    `left` bounds what was dropped so far, and grows. `coordinates` are those of the row in the span.
     """
     return Subspace(
         basis=space.basis,
@@ -135,7 +135,7 @@ def grow(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
 
 @compiled
 def extend(space: Subspace, row: np.ndarray) -> tuple[Subspace, np.ndarray]:
-    """Add a row x, so that A grows by x x^T, and return the subspace and the coordinates of x."""
+    """Add a row x to the design, A += x x^T, and return the subspace and the coordinates of x in its basis."""
     space, coordinates = grow(space, row)
     return raise_log_det(space, update_root(space.root[: space.used], coordinates)), coordinates
 
@@ -153,9 +153,9 @@ def enlarge(space: Subspace, capacity: int) -> Subspace:
 
 @compiled
 def with_spectrum(space: Subspace, directions: np.ndarray, spectrum: np.ndarray, ridge: float) -> Subspace:
-    """Set A = ridge I + sum of spectrum_i q_i q_i^T, in place.
+    """Set the matrix of a subspace to A = ridge I + sum of spectrum_i q_i q_i^T, in place, and return the subspace.
 
-    directions (k, used) holds the q_i as rows, in coordinates of Q.
+    directions (k, used) holds the vectors q_i as rows, in coordinates of the subspace's basis.
     """
     basis, root, keep = space.basis, space.root, spectrum.size
     fill(basis[:keep], dot(directions, basis[: space.used]))
@@ -170,9 +170,9 @@ def with_spectrum(space: Subspace, directions: np.ndarray, spectrum: np.ndarray,
 
 @compiled
 def subspace_from_spectrum(vectors: np.ndarray, values: np.ndarray, ridge: float, least: float) -> Subspace:
-    """Return the subspace of A = ridge I + sum of (values_i - ridge) v_i v_i^T, with the v_i as rows of `vectors`.
+    """Return the subspace of the matrix A with eigenvalues `values` for the rows of `vectors`, and `ridge` elsewhere.
 
-    Only directions whose value is above `least` are used.
+    Only eigenvectors whose eigenvalue is above `least` are used.
     """
     kept = 0
     for i in range(values.size):
@@ -191,16 +191,20 @@ def subspace_from_spectrum(vectors: np.ndarray, values: np.ndarray, ridge: float
 
 @compiled
 def digits_lost(outside: float, total: float, inside: float, ridge: float, eps: float) -> bool:
-    """Return True if the difference `outside` = ||x||^2 - ||Q x||^2 has lost digits that x^T A^-1 x needs.
+    """Return True if rounding has spoiled the difference `outside` = ||x||^2 - ||Q x||^2 too much for x^T A^-1 x.
 
-    x^T A^-1 x is outside / ridge + inside, and `total` is ||x||^2; `eps` is the rounding unit.
+    x is a row, and Q an orthonormal basis. x^T A^-1 x is outside / ridge + inside, and `total` is ||x||^2; `eps` is the
+    rounding unit.
     """
     return outside < SHRUNK * total and NEGLIGIBLE * eps * total > DIGITS * inside * ridge
 
 
 @compiled
 def solve_in(space: Subspace, b: np.ndarray) -> np.ndarray:
-    """Return A^-1 b = b / ridge + Q^T (R R^T p - p / ridge) with p = Q b, for b (dim,)."""
+    """Return A^-1 b, shape (dim,), for the matrix A of a subspace and a vector b (dim,).
+
+    It is b / ridge + Q^T (R R^T p - p / ridge) with p = Q b, where Q is the basis and R the root of the subspace.
+    """
     basis, root, ridge = space.basis[: space.used], space.root[: space.used], space.ridge
     p = dot(basis, b)
     inside = dot(root, dot(p, root))
@@ -225,7 +229,10 @@ def solve_in(space: Subspace, b: np.ndarray) -> np.ndarray:
 
 @compiled
 def inverse_quadratic_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
-    """Return x^T A^-1 x = (||x||^2 - ||p||^2) / ridge + ||R^T p||^2 with p = Q x, for every row x; (n, dim) -> (n,)."""
+    """Return x^T A^-1 x, shape (n,), for the matrix A of a subspace and every row x of `rows`, shape (n, dim).
+
+    It is (||x||^2 - ||p||^2) / ridge + ||R^T p||^2 with p = Q x, where Q is the basis and R the root of the subspace.
+    """
     basis, root = space.basis[: space.used], space.root[: space.used]
     projected = dot(rows, basis.T)
     inside, total, covered = squared_norms(dot(projected, root)), squared_norms(rows), squared_norms(projected)
@@ -241,9 +248,10 @@ def inverse_quadratic_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def inverse_gram_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
-    """Return X A^-1 X^T = E E^T / ridge + T T^T, where P = X Q^T, E = X - P Q and T = P R; (n, dim) -> (n, n).
+    """Return X A^-1 X^T, shape (n, n), for the matrix A of a subspace and rows X, shape (n, dim).
 
-    E E^T is computed as X X^T - P P^T as long as that has enough digits.
+    It is E E^T / ridge + T T^T with P = X Q^T, E = X - P Q and T = P R, where Q is the basis and R the root of the
+    subspace. E E^T is computed as X X^T - P P^T as long as that has enough digits.
     """
     basis, root = space.basis[: space.used], space.root[: space.used]
     projected = dot(rows, basis.T)
@@ -266,7 +274,10 @@ def inverse_gram_in(space: Subspace, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def root_in(space: Subspace, z: np.ndarray) -> np.ndarray:
-    """Return ((I - Q^T Q) / sqrt(ridge) + Q^T R Q) z, a root of A^-1 times z; (dim,) -> (dim,)."""
+    """Return a root of A^-1 times z, shape (dim,), for the matrix A of a subspace and a vector z (dim,).
+
+    The root is (I - Q^T Q) / sqrt(ridge) + Q^T R Q, where Q is the basis and R the root of the subspace.
+    """
     basis = space.basis[: space.used]
     p, coordinates = dot(basis, z), np.zeros(space.root.shape[1], basis.dtype)
     for i in range(p.size):
@@ -284,7 +295,7 @@ def root_in(space: Subspace, z: np.ndarray) -> np.ndarray:
 
 @compiled
 def spectrum_in(space: Subspace) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the eigenvalues and eigenvectors of A on the subspace, and the ridge, its eigenvalue outside."""
+    """Return the eigenvalues and eigenvectors of the matrix of a subspace, and the ridge, its eigenvalue outside."""
     if space.used == 0:
         return np.empty(0), space.basis[:0], space.ridge
     values, vectors = spectrum_of_root(space.root[: space.used, : space.used])
@@ -293,7 +304,10 @@ def spectrum_in(space: Subspace) -> tuple[np.ndarray, np.ndarray, float]:
 
 @compiled
 def matrix_in(space: Subspace) -> np.ndarray:
-    """Return the dense matrix A = ridge I + Q^T ((R R^T)^-1 - ridge I) Q, shape (dim, dim)."""
+    """Return the dense matrix A of a subspace, shape (dim, dim).
+
+    It is ridge I + Q^T ((R R^T)^-1 - ridge I) Q, where Q is the basis and R the root of the subspace.
+    """
     values, vectors, ridge = spectrum_in(space)
     directions = vectors.astype(np.float64)
     return ridge * np.eye(directions.shape[1]) + dot(directions.T * (values - ridge), directions)

@@ -26,7 +26,7 @@ UNKNOWN = float(np.finfo(np.float64).max)  # of dust and shed: infinity, which n
 class Sums(NamedTuple):
     """Totals of the rows learned and of the cuts made, from which error bounds are computed.
 
-    - mass: trace of X^T X, the sum of the rows' squared norms.
+    - mass: sum of the squared norms of all rows.
     - shed: sum of all cuts, each an eigenvalue.
     - weighted: sum of j * cut, where the cut is the j-th largest eigenvalue.
     - dust: bound on the change of A by rounding in the cuts.
@@ -53,20 +53,20 @@ class Truncation(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Model of an arm without rows of its own: A as an inverse on a subspace, and the totals behind it."""
+    """Model of an arm without rows of its own: A as an inverse on a subspace, and the totals of what was cut off."""
 
     space: Subspace
     sums: Sums
 
 
 def is_valid_sums(sums: Sums) -> bool:
-    """Return True if no total is negative, as it must be in a file."""
+    """Return True if none of the totals in `sums` is negative."""
     return min(sums) >= 0.0
 
 
 @compiled
 def init_sums() -> Sums:
-    """Return the totals of no rows and no cuts, all zero."""
+    """Return totals that are all zero, for a sketch without rows and cuts."""
     return Sums(mass=0.0, shed=0.0, weighted=0.0, dust=0.0)
 
 
@@ -78,13 +78,13 @@ def add_mass(sums: Sums, mass: float) -> Sums:
 
 @compiled
 def saturating_add(total: float, part: float) -> float:
-    """Return total + part, but at most UNKNOWN."""
+    """Return total + part, but at most UNKNOWN, the value that stands for an unknown total."""
     return min(total + part, UNKNOWN)
 
 
 @compiled
 def add_sums(first: Sums, second: Sums) -> Sums:
-    """Return the totals of two streams together."""
+    """Return the totals of two sketches together."""
     return Sums(
         mass=first.mass + second.mass,
         shed=saturating_add(first.shed, second.shed),
@@ -114,7 +114,7 @@ def add_dust(sums: Sums, dust: float) -> Sums:
 def truncate(
     rule: Any, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
-    """Return the spectrum that is kept (k,), the new ridge, and the new totals; all are new objects.
+    """Truncate a sketch A_hat by a rule: return the eigenvalues that are kept (k,), the new ridge, and the new totals.
 
     spectrum (n,) holds the eigenvalues of A_hat - ridge I, descending, each known up to `precision`. The first k <= n
     directions are kept. `sums` holds the totals so far, `dim` the width of a row, and `eps` the dtype's rounding unit.
@@ -124,7 +124,7 @@ def truncate(
 
 @partial(generic, default=True)
 def certificate(rule: Any, sums: Sums, rounded: float) -> float:
-    """Return a bound on ||A - A_hat||_2 from the totals and from the rounding error `rounded`.
+    """Return a bound on ||A - A_hat||_2, the error of a sketch A_hat, from the totals and the rounding error `rounded`.
 
     By default it is infinite once more than rounding was cut.
     """
@@ -133,29 +133,32 @@ def certificate(rule: Any, sums: Sums, rounded: float) -> float:
 
 @partial(generic, default=True)
 def ridge_after(rule: Any, ridge: float, sums: Sums) -> float:
-    """Return the ridge once all cuts add up to `sums`, which may come from two streams.
+    """Return the ridge of a sketch once all its cuts add up to `sums`.
 
-    By default it does not change; a rule that puts back what was cut overrides this.
+    By default the ridge does not change; a rule that adds to the ridge what was cut off overrides this.
     """
     return ridge
 
 
 @partial(generic, default=True)
 def loss_share(rule: Any) -> float:
-    """Return xi with certificate <= xi * mass for all rows, up to rounding. By default infinite: nothing is stated."""
+    """Return the factor xi for which the error bound is at most xi * mass, mass being the sum of squared row norms.
+
+    By default it is infinite: no such factor is known.
+    """
     return np.inf
 
 
 @generic
 def refine(rule: Any) -> Any:
-    """Return the rule of a sketch of twice the size, with at most half the `loss_share`."""
+    """Return the rule of a sketch of twice the size, whose error for each unit of squared row norm is at most half."""
     raise TypeError(f"refine is not defined for {type(rule).__name__}; register it with refine.for_state(...)")
 
 
 class MergedRule(NamedTuple):
-    """Rule for merging two streams whose directions are already held together.
+    """Rule for merging two sketches whose directions are already held together.
 
-    Nothing is cut, and `other`, the totals of the second stream, is added.
+    Nothing is cut, and `other`, the totals of the second sketch, is added.
     """
 
     rule: Any
@@ -176,8 +179,8 @@ def plan_truncation(space: Subspace, rule: Any, sums: Sums) -> tuple[np.ndarray,
 
     `sums` are the totals of what earlier truncations cut off.
 
-    Returns the kept spectrum (k,), the ridge, the totals, the turn, and the spectrum before (n,). The turn (n, n) holds
-    the n present directions as rows, in coordinates of the basis, largest eigenvalue first; the first k are kept.
+    Returns the kept eigenvalues (k,), the ridge, the totals, the eigenvectors (n, n), and all n eigenvalues before
+    (n,). The eigenvectors are rows in coordinates of the basis, the largest eigenvalue first; the first k are kept.
     """
     used, dim, eps = space.used, space.basis.shape[1], float(np.finfo(space.basis.dtype).eps)
     vectors, singular, _ = svd(space.root[:used, :used].astype(np.float64))

@@ -221,7 +221,7 @@ class AdaptiveLQR(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """Always True, so that a saved object with a regulator as an argument stores the regulator's whole state."""
+        """True, so that a regulator is saved with everything it has learned if it is part of another saved object."""
         return True
 
     def params(self) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class AdaptiveLQR(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild it from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
+        """Rebuild the regulator from saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         held.take((), lambda found: True)
         arguments = {name: build(part) for name, part in params.items()}
         regulator = cls(arguments.pop("system").copy(), **arguments)

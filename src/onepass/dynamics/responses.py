@@ -43,9 +43,9 @@ FIRST_RESIDUAL = 8  # in the noise of a coordinate
 
 
 class HuberResponses(NamedTuple):
-    """State of one-pass Huber regression for n responses.
+    """State of one-pass Huber regression for responses with n coordinates, on rows with D features.
 
-    - design: the matrix V.
+    - design: the matrix V = reg I + weighted sum of z z^T over rows z.
     - theta (n, D): the estimates.
     - rows: number of rows learned.
     - nu: noise scale of every row, 0 if it is estimated.
@@ -66,7 +66,8 @@ class HuberResponses(NamedTuple):
 class RidgeResponses(NamedTuple):
     """State of ridge regression for n responses.
 
-    `design` is V, moment (n, D) is the sum of y z^T, and `rows` counts the rows learned.
+    `design` is V = reg I + sum of z z^T over rows z (D,), moment (n, D) is the sum of y z^T over responses y (n,), and
+    `rows` counts the rows learned.
     """
 
     design: Any
@@ -102,7 +103,7 @@ def update_rows(state: Any, rows: np.ndarray, responses: np.ndarray, nus: np.nda
 
 @partial(generic, default=True)
 def coefficients(state: Any) -> np.ndarray:
-    """Return the present estimate Theta, (n, D)."""
+    """Return the present estimate Theta (n, D), with one row for each of n responses."""
     return state.theta.copy()
 
 
@@ -114,7 +115,7 @@ def precision(state: Any) -> np.ndarray:
 
 @partial(generic, default=True)
 def count(state: Any) -> int:
-    """Return the number of rows learned."""
+    """Return the number of rows that the estimator has learned."""
     return state.rows
 
 
@@ -141,7 +142,10 @@ def radius(state: Any, noise: float, parameter_bound: float, row_bound: float, d
 
 @compiled
 def undo_first(state: HuberResponses, i: int) -> None:
-    """Undo what coordinate i learned from its first residual, and restart its noise scale."""
+    """Subtract from the estimate of response coordinate i what it learned from its first row, which was an outlier.
+
+    The coordinate's running noise scale starts again.
+    """
     before = unpack_noise(state.nu, state.noise[i])
     step_along(state.theta[i], solve(state.design, state.starts[i]), -before.first)
     pack_noise(reset_noise(before), state.noise[i])
@@ -160,7 +164,7 @@ def project_rows(design: Any, theta: np.ndarray, bound: float) -> None:
 
 @compiled
 def told_noise(nu: float, told: float) -> Noise:
-    """Return the noise scale with constant `nu` (1 if it is estimated), and the given scale `told` for the next row."""
+    """Return a noise estimate with the constant scale `nu` (1 if `nu` is 0), and scale `told` for the next row."""
     return Noise(
         nu=nu if nu > 0.0 else 1.0,
         next=told,
@@ -178,7 +182,7 @@ def told_noise(nu: float, told: float) -> Noise:
 
 @compiled
 def step_rows_along(theta: np.ndarray, direction: np.ndarray, pulls: np.ndarray) -> float:
-    """Add pulls_i * direction to every row theta_i in place, unless products could then overflow (`step_along`).
+    """Add pulls_i * direction to row i of theta (n, D) in place, for every i, unless numbers would become too large.
 
     Returns the largest ||theta_i||^2 after the steps that were taken.
     """
@@ -199,10 +203,10 @@ def step_rows_along(theta: np.ndarray, direction: np.ndarray, pulls: np.ndarray)
 def clip_residuals(
     state: HuberResponses, row: np.ndarray, response: np.ndarray, residuals: np.ndarray, leverage: float, nu: float
 ) -> tuple[float, float]:
-    """Clip the residuals (n,) of a row in place, and return rho and w (estimator/heavy_tails.py).
+    """Clip the residuals (n,) of a row in place, and return the row's scale rho and normalized width w.
 
-    `leverage` is x^T V^-1 x of the row x, and `nu` its noise scale, if it comes with one. The noise scale of every
-    coordinate is updated.
+    `estimator.heavy_tails.normalize_row` defines both. `leverage` is x^T V^-1 x for the row x and the design V. `nu` is
+    the row's own noise scale, 0 without one. The noise scale of every coordinate is updated.
     """
     (tail, practice), t, width, least = state.settings, state.rows + 1, np.sqrt(leverage), 0.0
     s, told = scales(tail, t, row.size), told_noise(state.nu, nu)
@@ -233,7 +237,11 @@ def clip_residuals(
 
 @update.for_state(HuberResponses)
 def update_huber(state: HuberResponses, row: np.ndarray, response: np.ndarray, nu: float) -> HuberResponses:
-    """Return the state after one row: one solve, one append and O(n D), plus a decomposition if a ball is left."""
+    """Return the state after one row (D,) and its response (n,).
+
+    `nu` is the row's noise scale, or 0 if none is given. The cost is one solve, one append and O(n D), plus a
+    decomposition of the design if an estimate leaves the ball that it is restricted to.
+    """
     theta, (tail, practice), n = state.theta, state.settings, response.size
     if practice.radius >= 0.0 and state.nu == 0.0 and tail.parameter_bound == np.inf:
         for i in range(n):
@@ -322,7 +330,8 @@ def radius_of_ridge(
 def noise_scales_of_ridge(state: RidgeResponses, squares: np.ndarray) -> np.ndarray:
     """Return the root mean square of the residuals of every coordinate (n,).
 
-    Their sum of squares plus reg ||theta||^2 is squares - moment^T theta.
+    squares (n,) are the sums of squared responses. The sum of squared residuals plus reg ||theta||^2 is squares -
+    moment^T theta, where moment is the sum of response times row.
     """
     out, theta = np.empty(squares.size), coefficients_of_ridge(state)
     for i in range(out.size):
@@ -345,7 +354,10 @@ def update_adaptive(state: AdaptiveResponses, row: np.ndarray, response: np.ndar
 def update_adaptive_rows(
     state: AdaptiveResponses, rows: np.ndarray, responses: np.ndarray, nus: np.ndarray
 ) -> AdaptiveResponses:
-    """Return the state after rows, with one minimization after every row."""
+    """Return the state after rows (t, D) with responses (t, n); the loss is minimized after every row.
+
+    nus (t,) are the rows' noise scales, 0 if none is given.
+    """
     for row, response, nu in zip(rows, responses, nus):
         state = update_adaptive(state, row, response, float(nu))
     return state

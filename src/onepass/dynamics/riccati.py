@@ -46,10 +46,11 @@ def solve_regulator(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray) 
 def solve_optimistic(
     a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray, precision: np.ndarray, radius: float
 ) -> Regulator | None:
-    """Return the regulator of least cost in the set ||(Theta - [a b]) z|| <= radius ||z||_{precision^-1}.
+    """Return the regulator with the least cost over all systems in a confidence set around x' = a x + b u.
 
-    q and r are the matrices of the cost of state and input. Returns None if the set contains systems of any cost, or if
-    the Riccati equations have no solution.
+    The set holds all matrices Theta with ||(Theta - [a b]) z|| <= radius sqrt(z^T precision^-1 z) for all z. q and r
+    are the matrices of the cost of state and input. Returns None if the set contains systems of any cost, or if the
+    Riccati equations have no solution.
     """
     n, m = b.shape
     certain = solve_regulator(a, b, q, r)

@@ -69,7 +69,7 @@ class Ellipsoid(NamedTuple):
         Returns
         -------
         float
-            The ratio, 0 where the radius is infinite.
+            The ratio; 0 if the radius is infinite.
         """
         gap = np.asarray(theta, np.float64) - self.center
         return float(np.sqrt(np.einsum("ij,jk,ik->i", gap, self.precision, gap).max()) / self.radius)
@@ -351,7 +351,7 @@ class SystemIdentification(files.Owner):
         Returns
         -------
         float
-            The bound, infinite where no radius is known.
+            The bound; infinite if no radius is known.
         """
         least = float(np.linalg.eigvalsh(responses.precision(self._state))[0])
         return self.radius() * float(np.sqrt(self.n_states / least)) if least > 0.0 else float("inf")
@@ -369,7 +369,7 @@ class SystemIdentification(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """Always True: a file of an object with a system as an argument holds the whole state of the system."""
+        """True, so that the estimates are saved with this object if it is part of another saved object."""
         return True
 
     def params(self) -> dict[str, Any]:
@@ -388,7 +388,7 @@ class SystemIdentification(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild it from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
+        """Rebuild the object from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         system = cls(**params)
         system._state = held.take(system._state, system._is_consistent)
         longest = extra["longest"]

@@ -37,10 +37,11 @@ KINDS = ("huber", "ridge")
 
 
 class Plan(NamedTuple):
-    """Plan of one step of an episode.
+    """Plan of step h of an episode: the numbers from which the optimistic value of an action is computed.
 
-    coefficients (m,) is theta_h + w_h. reward_bonus and value_bonus (m, m) are the inverses of V_h and Lambda_h,
-    multiplied by their squared bonus factors.
+    The value of an action with features phi (m,) is phi^T coefficients, plus sqrt(phi^T B phi) for B = `reward_bonus`
+    and for B = `value_bonus` (m, m). These are the inverses of the designs of rewards and of next values, multiplied by
+    the squares of their exploration factors.
     """
 
     coefficients: np.ndarray
@@ -63,7 +64,7 @@ class SavedValues(NamedTuple):
     """State of `OptimisticValueIteration` in a file, with all n transitions in the order of their steps.
 
     - rewards: states of the regressions of rewards, one for each step.
-    - gram (H, m, m): Lambda_h.
+    - gram (H, m, m): the matrix reg I + sum of phi phi^T over the features phi learned at each of the H steps.
     - steps, counts (n,): step of each transition, and the number of actions after it.
     - rows (n, m), following (sum of counts, m): features.
     - planned (2, H): log determinants for which the plan was made.
@@ -350,7 +351,7 @@ class OptimisticValueIteration(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True: an agent is written as a whole if it is an argument of another object that is saved."""
+        """True, so that an agent is saved with everything it has learned if it is part of another saved object."""
         return True
 
     def params(self) -> dict[str, Any]:

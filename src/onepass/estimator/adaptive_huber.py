@@ -66,7 +66,7 @@ DELTAS = 3
 class AdaptiveHuberState(NamedTuple):
     """State of adaptive Huber regression.
 
-    - design: the matrix H.
+    - design: the matrix H = reg I + weighted sum of x x^T over rows x.
     - theta (dim,): the estimate.
     - history: rows x / rho with values r / rho, and thresholds tau sigma / rho up to which the loss is quadratic.
     - noise: running noise scale (noise_scale.py).
@@ -82,10 +82,10 @@ class AdaptiveHuberState(NamedTuple):
 
 @compiled
 def guard_of(tail: Tail, practice: Practice, s: Scales, width: float) -> float:
-    """Return the lower bound of rho for a row of width ||x|| in H^-1.
+    """Return the smallest scale rho that a row x may have, if its width sqrt(x^T H^-1 x) is `width`.
 
-    Under the theorem it is the larger of HEAVY-OFUL's two bounds, otherwise Wang et al.'s bound with the practical
-    radius.
+    A row counts with the weight 1 / rho^2 in the design H. With the constants of the theorem, the result is the larger
+    of HEAVY-OFUL's two bounds, otherwise Wang et al.'s bound with the practical radius.
     """
     if practice.radius >= 0.0:
         return rho_bound(tail, practice, s, practice.radius, width)
@@ -97,7 +97,7 @@ def guard_of(tail: Tail, practice: Practice, s: Scales, width: float) -> float:
 
 @compiled
 def append_to_state(state: AdaptiveHuberState, row: np.ndarray, reward: float) -> AdaptiveHuberState:
-    """Return the state with one more row in H and in the history; theta is not changed."""
+    """Return the state with one more row in the design and in the history; the estimate theta is not changed."""
     design, theta, (tail, practice) = state.design, state.theta, state.settings
     t, before = state.history.used + 1, state.noise
     if practice.radius >= 0.0 and first_was_outlier(
@@ -127,7 +127,7 @@ def unit_of_adaptive(state: AdaptiveHuberState) -> float:
 
 @compiled
 def minimize(state: AdaptiveHuberState) -> None:
-    """Move theta, in place, to within nu / sqrt(T) of the loss's minimizer, in the norm of H.
+    """Move the estimate theta, in place, to within nu / sqrt(T) of the loss's minimizer, in the norm of the design.
 
     nu is the size of the noise (`noise_unit`), and T the horizon or, without one, the number of rows. The theorem
     assumes rewards in units of nu and requires 1 / sqrt(T) there, which is the same. The search starts from the present
@@ -167,7 +167,7 @@ def update_adaptive(state: AdaptiveHuberState, row: np.ndarray, reward: float) -
 
 @update_rows.for_state(AdaptiveHuberState)
 def update_adaptive_rows(state: AdaptiveHuberState, rows: np.ndarray, rewards: np.ndarray) -> AdaptiveHuberState:
-    """Append a batch of rows (n, dim) and rewards (n,) one by one, and minimize the loss once."""
+    """Return the state after rows (n, dim) and rewards (n,), for which the loss is minimized once, at the end."""
     for i in range(rows.shape[0]):
         state = append_to_state(state, rows[i], float(rewards[i]))
     if rows.shape[0] > 0:

@@ -20,13 +20,13 @@ from onepass.foundation.generic import generic
 
 
 class NewtonSteps(NamedTuple):
-    """Marker that arms learn by Newton steps, as `arm_step` computes them for the type of `rule`."""
+    """Marker that every arm's parameter is learned by Newton steps, computed by `arm_step` for the type of `rule`."""
 
     rule: Any
 
 
 class RidgeSums(NamedTuple):
-    """Marker that arms learn by ridge regression, theta = A^-1 b, with a confidence radius of their own.
+    """Marker that every arm learns by ridge regression, theta = A^-1 b, with a confidence radius of its own.
 
     `radius_of_steps` is registered for the type of `rule`.
     """
@@ -38,44 +38,44 @@ class RidgeSums(NamedTuple):
 def arm_step(
     rule: Any, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
 ) -> tuple[float, float]:
-    """Return the weight w and the pull of the t-th row x of an arm, for the updates A += w x x^T, theta += pull A^-1 x.
+    """Return two numbers w and pull for the t-th row x of an arm: A += w x x^T and theta += pull A^-1 x learn the row.
 
-    `mean` is x^T theta and `square` is x^T A^-1 x, both before the row. memory (m,) holds the arm's numbers, 0 at
-    first, and is updated in place. `dim` is the width of x. The predicted reward after the step is mean + pull square,
-    for weights that depend on it.
+    `mean` is x^T theta and `square` is x^T A^-1 x, both before the row. memory (m,) holds numbers that the rule keeps
+    for the arm, 0 at first, and is updated in place. `dim` is the width of x. The predicted reward after the step is
+    mean + pull square, for weights that depend on it.
     """
     raise TypeError(f"arm_step is not defined for {type(rule).__name__}; register it with arm_step.for_state(...)")
 
 
 @partial(generic, default=True)
 def row_factor(rule: Any, memory: np.ndarray) -> float:
-    """Return the factor by which the row just learned is stored in the last dim numbers of memory.
+    """Return the factor with which the row just learned is stored in the last dim numbers of `memory`.
 
-    The default 0 means that it is not stored.
+    With the default of 0 it is not stored.
     """
     return 0.0
 
 
 @partial(generic, default=True)
 def pull_to_undo(rule: Any, memory: np.ndarray) -> float:
-    """Return the pull of the arm's stored row that must be undone now, in theta += pull A^-1 x. Default: 0, none."""
+    """Return the factor p for which theta -= p A^-1 x undoes what an arm learned from its stored row x. Default: 0."""
     return 0.0
 
 
 @partial(generic, default=True)
 def unit_of_steps(rule: Any, memory: np.ndarray, rows: np.ndarray) -> float:
-    """Return the noise unit (`contract.noise_unit`) of all arms together.
+    """Return the noise scale of all arms together, by which exploration is multiplied (`contract.noise_unit`).
 
-    memory (n, m) holds the arms' numbers, and rows (n,) the rows learned, below 1 if there is no such arm.
+    memory (n, m) holds the numbers kept for each arm, and rows (n,) the rows learned, below 1 if there is no such arm.
     """
     return 1.0
 
 
 @partial(generic, default=True)
 def record_cut(rule: Any, memory: np.ndarray, rise: float, square: float) -> None:
-    """Record in `memory` that a truncation raised A by at most rise I, while ||theta||^2 was `square`.
+    """Record in an arm's `memory` that a truncation raised its design A by at most rise I.
 
-    By default nothing is recorded.
+    `square` is ||theta||^2 at that time. By default nothing is recorded.
     """
 
 

@@ -13,7 +13,7 @@ from onepass.foundation.generic import generic
 
 
 def path_dependence_error(kind: str) -> TypeError:
-    """Make the error for a merge of two streams whose states depend on the order of their rows."""
+    """Make the error for merging two models whose states depend on the order of their rows."""
     return TypeError(
         f"merge is not defined for {kind}: what it learns from a row depends on the rows before it; "
         "learn all rows again, one stream after the other"
@@ -42,15 +42,16 @@ def parameter(state: Any) -> np.ndarray:
 
 @generic
 def forget(state: Any, factor: float) -> Any:
-    """Return the state in which all past rows count `factor` times as much, from 0 to 1, in A and in all other sums."""
+    """Return the state in which all past rows count `factor` times, from 0 to 1, in the design and in all sums."""
     raise TypeError(f"forget is not defined for {type(state).__name__}; register it with forget.for_state(...)")
 
 
 @partial(generic, default=True)
 def radius(state: Any, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float) -> float:
-    """Return the confidence radius beta, or infinity if none is known.
+    """Return the confidence radius beta of the estimate theta, or infinity if none is known.
 
-    In all rounds together, ||theta_* - theta||_A <= beta holds with probability 1 - delta.
+    In all rounds together, ||theta_* - theta||_A <= beta holds with probability 1 - delta for the true parameter
+    theta_* and the design A.
 
     `rounds` is the number of rows learned, `noise` the sub-Gaussian constant R of the noise (heavy-tailed estimators
     use their own moment bound), `parameter_bound` a bound S >= ||theta_*||, and `row_bound` a bound L >= ||x||.

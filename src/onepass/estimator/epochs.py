@@ -12,7 +12,10 @@ from onepass.foundation.generic import compiled
 
 
 class Epoch(NamedTuple):
-    """Rewards of the arm that is being played: its row (dim,), and rewards (r,), of which the first `played` count."""
+    """Rewards of an arm that must be played r times in a row before they are learned.
+
+    It holds the arm's row (dim,) and the rewards (r,), of which the first `played` count.
+    """
 
     row: np.ndarray
     rewards: np.ndarray
@@ -30,7 +33,10 @@ def equal_rows(row: np.ndarray, other: np.ndarray) -> bool:
 
 @compiled
 def required_index(epoch: Epoch, rows: np.ndarray) -> int:
-    """Return the index of the row being played among `rows`; -1 if no epoch is in progress, -2 if it is not offered."""
+    """Return the index among `rows` of the arm that must be played again.
+
+    It is -1 if none must be, and -2 if the arm is not on offer.
+    """
     if epoch.played == 0:
         return -1
     for a in range(rows.shape[0]):
@@ -41,7 +47,7 @@ def required_index(epoch: Epoch, rows: np.ndarray) -> int:
 
 @compiled
 def add_play(epoch: Epoch, row: np.ndarray, reward: float) -> Epoch:
-    """Return the epoch with one more reward; it is full when `played` is r."""
+    """Return the epoch, the rewards of an arm that is played r times in a row, with one more reward."""
     for j in range(row.size):
         epoch.row[j] = row[j]
     epoch.rewards[epoch.played] = reward
@@ -50,13 +56,13 @@ def add_play(epoch: Epoch, row: np.ndarray, reward: float) -> Epoch:
 
 @compiled
 def reset_epoch(epoch: Epoch) -> Epoch:
-    """Return the epoch with no plays, ready for the next arm."""
+    """Return the epoch without plays, so that the next arm can be played several times in a row."""
     return Epoch(row=epoch.row, rewards=epoch.rewards, played=0)
 
 
 @compiled
 def first_violation(epoch: Epoch, rows: np.ndarray) -> int:
-    """Return the first of rows (n, dim), by index, that is not the one its epoch is playing; -1 if there is none."""
+    """Return the index of the first of rows (n, dim) that is not the arm to be played again; -1 if there is none."""
     row, played = epoch.row, epoch.played
     for i in range(rows.shape[0]):
         if played > 0 and not equal_rows(row, rows[i]):
@@ -66,7 +72,7 @@ def first_violation(epoch: Epoch, rows: np.ndarray) -> int:
 
 
 def check_epoch(epoch: Epoch, rows: np.ndarray) -> None:
-    """Raise ValueError unless rows (n, dim) keep to one arm within the present epoch and each following one."""
+    """Raise ValueError unless rows (n, dim) repeat one arm until it was played r times, then the next, and so on."""
     bad = int(first_violation(epoch, rows))
     if bad >= 0:
         raise ValueError(

@@ -12,10 +12,10 @@ from onepass.foundation.check import quote
 
 
 class ArmLearning(NamedTuple):
-    """Rule by which the arms of an arena (arena/arena.py) learn for an estimator.
+    """Rule by which an estimator learns the models of very many arms, which share a few arrays (arena/arena.py).
 
-    `rule` is () for ridge regression on the rows as they are. `arm_update_rules.NewtonSteps(rule)` means Newton steps
-    with weights and pulls by that rule. `memory` is how many numbers the rule keeps for each arm.
+    `rule` is () for ridge regression on the rows as they are. `arm_update_rules.NewtonSteps(rule)` means Newton steps,
+    whose sizes `arm_step` computes for that rule. `memory` is how many numbers the rule keeps for each arm.
     """
 
     rule: Any
@@ -65,7 +65,7 @@ class Estimator(ABC):
         return self.options.get("horizon") or 0
 
     def params(self) -> dict[str, Any]:
-        """Return the arguments of the constructor."""
+        """Return the arguments of the constructor, by name."""
         return {"design": self.design, **self.options}
 
     def __repr__(self) -> str:

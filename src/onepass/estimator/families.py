@@ -13,10 +13,10 @@ A family is given by the function mu and its integral m:
 The loss is the negative log likelihood, up to terms without theta. A family is a `NamedTuple` and the functions below,
 registered for its type. `mean`, `slope`, `potential` and `max_slope` are required; the others have defaults.
 
-The radius of GLB-OMD (docs/clicks.md) needs more of a family: mu' is log-concave, `concordance` is right, m' = mu, and
-m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three families have these properties, `IdentityLink` if
-rewards are sub-Gaussian. A family of your own declares them by `has_log_concave_slope`. `check_radius_conditions` tests
-the first three on a grid of scores.
+The radius of GLB-OMD (docs/clicks/radius.md) needs more of a family: mu' is log-concave, `concordance` is right, m' =
+mu, and m(z + u) - m(z) >= log E exp(u r) for a reward r at z. All three families have these properties, `IdentityLink`
+if rewards are sub-Gaussian. A family of your own declares them by `has_log_concave_slope`. `check_radius_conditions`
+tests the first three on a grid of scores.
 """
 
 from functools import partial
@@ -63,28 +63,28 @@ def potential(family: Any, z: float) -> float:
 
 @generic
 def max_slope(family: Any, bound: float) -> float:
-    """Return the largest mu'(z) over all scores with |z| <= bound."""
+    """Return the largest derivative mu'(z) of the mean function over all scores z with |z| <= bound."""
     raise _undefined(family, "max_slope")
 
 
 @partial(generic, default=True)
 def concordance(family: Any) -> float:
-    """Return the constant R with |mu''| <= R mu' everywhere. Default: 1."""
+    """Return the constant R with |mu''(z)| <= R mu'(z) for all scores z, where mu is the mean function. Default: 1."""
     return 1.0
 
 
 @partial(generic, default=True)
 def has_log_concave_slope(family: Any) -> bool:
-    """Return True if log mu' is concave everywhere and m belongs to the rewards' distribution (docs/clicks.md).
+    """Return True if log mu' is concave everywhere, and the loss is a log likelihood (docs/clicks/radius.md).
 
-    Confidence radii need both. Default: False.
+    mu is the mean function. Confidence radii need both. Default: False.
     """
     return False
 
 
 @partial(generic, default=True)
 def dispersion(family: Any, noise: float) -> float:
-    """Return the variance factor with which rewards are at most sub-Gaussian.
+    """Return the factor s for which rewards at the score z are sub-Gaussian with variance at most s mu'(z).
 
     Default: 1, for a family that determines its distribution. For rewards of any kind it is noise^2.
     """
@@ -108,11 +108,11 @@ def mean_of_scores(family: Any, values: np.ndarray) -> np.ndarray:
 
 @partial(generic, default=True)
 def to_reward_scale(family: Any, seen: ArmStatistics) -> ArmStatistics:
-    """Translate the arms' statistics, given in scores z, to the scale of rewards.
+    """Return the arms' statistics on the scale of rewards, from statistics of scores z = x^T theta.
 
-    A confidence half-width beta width becomes the larger of mu(z + beta width) - mu(z) and mu(z) - mu(z - beta width).
-    An arm that is eliminated by these intervals would also be eliminated by the intervals of z. Without a beta, the
-    width becomes mu'(z) width.
+    mu is the mean function. A confidence half-width beta width becomes the larger of two differences, mu(z + beta
+    width) - mu(z) and mu(z) - mu(z - beta width). An arm that is eliminated by these intervals would also be eliminated
+    by the intervals of z. Without a beta, the width becomes mu'(z) width.
     """
     means, widths, samples = mean_of_scores(family, seen.means), np.zeros(seen.widths.size), np.empty_like(seen.samples)
     for a in range(widths.size):
@@ -133,7 +133,8 @@ def to_reward_scale(family: Any, seen: ArmStatistics) -> ArmStatistics:
 def mean_limits(family: Any, middle: float, upper: float) -> float:
     """Return a lower limit of the mean reward, given its estimate `middle` = mu(z) and upper limit `upper` = mu(z_up).
 
-    It is mu(2 z - z_up), rounded down, where z and z_up are found by bisection.
+    The limits are symmetric in the score z: the result is mu(2 z - z_up), rounded down, where z and z_up are found by
+    bisection.
     """
     low, high = -MOST, MOST
     for _ in range(HALVINGS):  # the largest z with a smaller mean
@@ -150,7 +151,7 @@ class IdentityLink(NamedTuple):
     """Family for rewards of any kind, whose mean is the score itself: mu(z) = z."""
 
     def params(self) -> dict[str, Any]:
-        """Return no parameters, since the family has none."""
+        """Return an empty dictionary, since this family has no parameters."""
         return {}
 
 
@@ -158,7 +159,7 @@ class Logistic(NamedTuple):
     """Family for clicks: rewards from 0 to 1, where z is the log odds of the mean."""
 
     def params(self) -> dict[str, Any]:
-        """Return no parameters, since the family has none."""
+        """Return an empty dictionary, since this family has no parameters."""
         return {}
 
 
@@ -166,7 +167,7 @@ class Poisson(NamedTuple):
     """Family for counts: rewards of at least 0, where z is the logarithm of the mean."""
 
     def params(self) -> dict[str, Any]:
-        """Return no parameters, since the family has none."""
+        """Return an empty dictionary, since this family has no parameters."""
         return {}
 
 
@@ -302,7 +303,7 @@ def family_of(given: Any) -> Any:
 
 
 def name_of(family: Any) -> str:
-    """Return the name of a family."""
+    """Return the name of a reward family, such as "logistic"."""
     return next((name for name, known in FAMILIES.items() if type(known) is type(family)), type(family).__name__)
 
 

@@ -8,8 +8,8 @@ A row x with reward r changes the estimate theta and the matrix H as follows, wi
 
 Here mu is the mean function of the reward family, R its constant (families.py), and S bounds ||theta_*||. The step
 minimizes, over the ball, the second-order expansion of the loss at theta plus ||theta' - theta||_H^2 / (2 eta). The
-theorem has eta = 1 + R S and a ball. In practice eta = 1 without a ball is better (docs/clicks.md). A row costs one
-solve, on any design.
+theorem has eta = 1 + R S and a ball. In practice eta = 1 without a ball is better (docs/clicks/compared.md). A row
+costs one solve, on any design.
 
 With `implicit`, the step minimizes the loss itself in place of its expansion, so that no step overshoots. The only
 unknown is s = x^T theta', with s = z + eta q (r - mu(s)). A step by the expansion may be far too long if mu' is small,
@@ -22,8 +22,8 @@ width sqrt(q) of x.
 
 The confidence radius is beta^2 = reg ||theta_*||^2 + 2 eta s ln(1 / delta) + k eta^2 s G / v + g (S + ||theta_*||)^2,
 where G is the sum of ln(1 + w q) over all rows with their weights w = mu'. On exact designs G = log det H - log det reg
-I. docs/clicks.md defines s, k, v and g, and derives the radius, for sketches as well. It needs a family whose mu' is
-log-concave (families.py).
+I. tests/estimator/test_generalized_radius.py defines s, k, v and g, and derives the radius, for sketches as well. It
+needs a family whose mu' is log-concave (families.py).
 """
 
 from typing import Any, NamedTuple
@@ -65,7 +65,7 @@ class GLBOMDSettings(NamedTuple):
     - family: reward family.
     - step: step size eta.
     - bound: radius S of the ball for theta; infinite if there is none.
-    - implicit: 1 if a step minimizes the loss itself, 0 for its expansion.
+    - implicit: 1 if a step minimizes the loss itself, 0 if it minimizes a quadratic approximation of the loss.
     - clip: limit of a step, in widths; infinite if there is none.
     - reg: regularization of the design.
     """
@@ -79,13 +79,17 @@ class GLBOMDSettings(NamedTuple):
 
 
 class GLBOMDRule(NamedTuple):
-    """Update rule by which every arm of an arena takes GLB-OMD steps with `settings`, without a ball for theta."""
+    """Update rule by which every arm of many takes GLB-OMD steps with `settings`; theta is not restricted to a ball."""
 
     settings: GLBOMDSettings
 
 
 class GLBOMDState(NamedTuple):
-    """State of GLB-OMD: `design` is H, theta (dim,) the estimate, and `gain` is G, the sum of ln(1 + w q) over rows."""
+    """State of GLB-OMD, with the design H = reg I + sum of w x x^T over rows x.
+
+    The weight w is the derivative of the mean function at x^T theta. `design` is H, theta (dim,) is the estimate, and
+    `gain` is the sum of ln(1 + w x^T H^-1 x), on which the confidence radius depends.
+    """
 
     design: Any
     theta: np.ndarray
@@ -95,9 +99,10 @@ class GLBOMDState(NamedTuple):
 
 @compiled
 def solve_implicit(family: Any, z: float, target: float, reach: float) -> float:
-    """Return the root s of s = z + reach (target - mu(s)), which lies between z and z + reach (target - mu(z)).
+    """Return the solution s of s = z + reach (target - mu(s)), where mu is the family's mean function.
 
-    It is found by Newton's method, with a bisection if a step leaves the remaining interval or does not shrink by half.
+    It lies between z and z + reach (target - mu(z)), and is found by Newton's method, with a bisection if a step leaves
+    the remaining interval or does not shrink by half.
     """
     low, high = z, z + reach * (target - mean(family, z))
     if low > high:
@@ -121,7 +126,10 @@ def solve_implicit(family: Any, z: float, target: float, reach: float) -> float:
 
 @compiled
 def pull(settings: GLBOMDSettings, z: float, q: float, reward: float) -> float:
-    """Return how far theta moves along u = H^-1 x for a reward, where z = x^T theta and q = x^T u."""
+    """Return the number p by which theta moves for a reward of the row x: theta += p H^-1 x, with the design H.
+
+    z is x^T theta, and q is x^T H^-1 x.
+    """
     family, eta, middle = settings.family, settings.step, mean(settings.family, z)
     residual = reward - middle
     if settings.clip < np.inf and q > 0.0:
@@ -134,7 +142,7 @@ def pull(settings: GLBOMDSettings, z: float, q: float, reward: float) -> float:
 
 @compiled
 def project_onto_tilted_ball(design: Any, theta: np.ndarray, row: np.ndarray, weight: float, bound: float) -> None:
-    """Project theta onto ||theta|| <= bound in the norm of M = A + weight x x^T, in place.
+    """Project theta onto ||theta|| <= bound in the norm of M = A + weight x x^T, in place; A is the design, x the row.
 
     The projection is theta' = (M + mu I)^-1 M theta with the mu at which ||theta'|| = bound. It is computed in the
     eigenvectors of A, where x x^T is a rank-one change (Sherman and Morrison). mu is found by bisection.
@@ -200,9 +208,10 @@ def update_glb_omd(state: GLBOMDState, row: np.ndarray, reward: float) -> GLBOMD
 def step_by_glb_omd(
     rule: GLBOMDRule, memory: np.ndarray, dim: int, z: float, q: float, t: int, reward: float
 ) -> tuple[float, float]:
-    """Return the weight and the pull of a row in an arm, as `arm_step` does; the weight is mu' after the step.
+    """Return the weight w and the step size p of a row x in an arm: A += w x x^T and theta += p A^-1 x.
 
-    z is x^T theta, q is x^T A^-1 x, and t the number of the row in its arm.
+    w is the derivative of the mean function after the step. z is x^T theta, q is x^T A^-1 x, and t the number of the
+    row in its arm.
     """
     step = pull(rule.settings, z, q, reward)
     return slope(rule.settings.family, z + step * q), step
@@ -215,7 +224,7 @@ def link_of_glb_omd(state: GLBOMDState) -> Any:
 
 @forget.for_state(GLBOMDState)
 def forget_glb_omd(state: GLBOMDState, factor: float) -> GLBOMDState:
-    """Make past rows count `factor` times, then project theta into the ball ||theta|| <= S.
+    """Return the state in which past rows count `factor` times, with theta projected into its ball ||theta|| <= S.
 
     Afterwards no confidence radius is known, as for every estimator that takes steps (online_newton.py).
     """
@@ -247,7 +256,11 @@ def radius_of_glb_omd(
 
 
 def least_reg(family: Any, theory: Theory) -> float:
-    """Return the regularization above which the theorem holds, 2 S L^3 R eta max mu'; 0 for the identity."""
+    """Return the regularization above which the confidence radius is proved, 2 S L^3 R eta max mu'.
+
+    S and L bound the norms of the parameter and of rows, eta is the step size, and mu' the derivative of the mean
+    function, with |mu''| <= R mu'. For the identity the result is 0.
+    """
     curved, length, bound = concordance(family), theory.row_bound, theory.parameter_bound
     eta = 1.0 + curved * length * bound
     return float(eta * curved * length**3 * 2.0 * bound * max_slope(family, length * bound))

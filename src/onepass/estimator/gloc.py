@@ -29,7 +29,10 @@ BOUND = 3.0  # S where nobody says: odds of 20 to 1, at rows of length 1
 
 
 class GLOCSettings(NamedTuple):
-    """Settings of GLOC: the reward `family`, `kappa`, the least mu' in the ball, and `bound`, the ball's radius S."""
+    """Settings of GLOC: the reward `family`, the radius `bound` of the ball for theta, and `kappa`.
+
+    `kappa` is the smallest derivative of the mean function at scores that the ball allows.
+    """
 
     family: Any
     kappa: float
@@ -39,7 +42,8 @@ class GLOCSettings(NamedTuple):
 class GLOCState(NamedTuple):
     """State of GLOC.
 
-    `design` is A, online (dim,) is theta_on of the online learner, and moment (dim,) is the sum of z x.
+    `design` is A = reg I + sum of x x^T over rows x. online (dim,) is the parameter of the online learner, and moment
+    (dim,) the sum of z x, where z = x^T online is its prediction for x.
     """
 
     design: Any
@@ -62,7 +66,7 @@ def update_gloc(state: GLOCState, row: np.ndarray, reward: float) -> GLOCState:
 
 @forget.for_state(GLOCState)
 def forget_gloc(state: GLOCState, factor: float) -> GLOCState:
-    """Forget the rows of the regression and the past of the online learner, then project into the ball."""
+    """Return the state in which past rows count `factor` times, with the online parameter projected into its ball."""
     design, moment = forget_rows(state.design, state.online, factor), state.moment
     project_onto_ball(design, state.online, state.settings.bound)
     for j in range(moment.size):

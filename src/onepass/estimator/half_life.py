@@ -9,5 +9,5 @@ TICKS = 64  # a half-life: weights differ from the exponential's by a factor of 
 
 
 def decay_factor(ticks: int) -> float:
-    """Return 2^(-ticks / TICKS), the weight left of a row after `ticks` ticks."""
+    """Return 2^(-ticks / TICKS), the weight left of a row after `ticks` ticks; a half-life has TICKS ticks."""
     return 2.0 ** (-ticks / TICKS)

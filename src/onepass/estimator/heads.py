@@ -21,7 +21,7 @@ SMALLEST = 2.0**-300  # of the common factor, before heads are multiplied by it
 
 
 class RidgeHeads(NamedTuple):
-    """State of ridge regression with many heads.
+    """State of n ridge regressions, called heads, on the same rows; most responses are 0.
 
     design: state of any design, of dimension D. moment (n, D): b_i is scale * moment[i]. scale: common factor, above 0.
     """
@@ -33,7 +33,7 @@ class RidgeHeads(NamedTuple):
 
 @compiled
 def learn_taken(state: RidgeHeads, rows: np.ndarray, heads: np.ndarray, responses: np.ndarray) -> RidgeHeads:
-    """Learn rows z (t, D), each with the response (t,) for its head in `heads` (t,), and 0 for all other heads."""
+    """Learn rows z (t, D): each has a response (t,) for one head, given in `heads` (t,), and 0 for all other heads."""
     design = append_rows(state.design, rows)
     for i in range(rows.shape[0]):
         gain, head = responses[i] / state.scale, heads[i]
@@ -44,7 +44,10 @@ def learn_taken(state: RidgeHeads, rows: np.ndarray, heads: np.ndarray, response
 
 @compiled
 def solve_heads(design: Any, moment: np.ndarray) -> np.ndarray:
-    """Return A^-1 b for every head, (n, D), from the right-hand sides b in moment (n, D)."""
+    """Return the parameters A^-1 b (n, D) of n ridge regressions with one design A.
+
+    `moment` (n, D) holds the sums b of response times row.
+    """
     out = np.empty_like(moment)
     for i in range(out.shape[0]):
         solved = solve(design, moment[i])
@@ -55,12 +58,12 @@ def solve_heads(design: Any, moment: np.ndarray) -> np.ndarray:
 
 @compiled
 def solve_rows(design: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return A^-1 z (m, D) and z^T A^-1 z (m,) for rows z (m, D); a head with b predicts b^T A^-1 z."""
+    """Return A^-1 z (m, D) and z^T A^-1 z (m,) for rows z (m, D) and the design A."""
     return solve_heads(design, rows), contract.inverse_quadratic(design, rows)
 
 
 def forget_heads(state: RidgeHeads, factor: float) -> RidgeHeads:
-    """Return the state in which all past rows count `factor` times; the heads themselves cost O(1)."""
+    """Return the state in which all past rows count `factor` times, at a cost that does not depend on the heads."""
     scale = state.scale * factor
     if scale < SMALLEST:
         state.moment[:] *= scale

@@ -41,7 +41,7 @@ class Tail(NamedTuple):
     - epsilon: moments of order 1 + epsilon are finite.
     - horizon: T, the total number of rows; 0 if it is unknown.
     - parameter_bound, row_bound: bounds S >= ||theta_*|| and L >= ||x||.
-    - delta: probability of failure in tau_0; 0 means 1 / (8T).
+    - delta: probability of failure in the threshold tau_0 of residuals; 0 means 1 / (8T).
     - reg: regularization of the design.
     - step: the factor a, which divides the weight of a row.
     - sigma_min: smallest noise scale; 0 means 1 / sqrt(T).
@@ -60,9 +60,9 @@ class Tail(NamedTuple):
 class Practice(NamedTuple):
     """Settings that replace the constants of proofs.
 
-    - radius: radius beta in the lower bound of rho; 0 for no bound, negative for the theorem's beta.
-    - clip: factor of the threshold tau_0.
-    - floor: least threshold tau, in predictive standard deviations.
+    - radius: confidence radius in the lower bound of a row's scale; 0 for no bound, negative for the theorem's radius.
+    - clip: factor of the threshold at which residuals are clipped.
+    - floor: smallest threshold, in standard deviations of the prediction error.
     """
 
     radius: float
@@ -90,7 +90,7 @@ class Truncation(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """Scales of round t that thresholds and radii use.
+    """Numbers of round t on which thresholds of residuals and confidence radii depend.
 
     `horizon` is T, `growth` is t^p, `tau` is tau_0, `logarithm` is log(2 T^2 / delta), and `kappa` and `sigma_min` are
     defined at the top of this module.
@@ -119,7 +119,7 @@ def horizon_and_delta(tail: Tail, t: int) -> tuple[float, float]:
 
 @compiled
 def scales(tail: Tail, t: int, dim: int) -> Scales:
-    """Return the scales of round t >= 1.
+    """Return the `Scales` of round t >= 1, on which thresholds of residuals and confidence radii depend.
 
     The growth t^p of round 0 is 1, where Wang et al. have 0.
     """
@@ -135,7 +135,7 @@ def scales(tail: Tail, t: int, dim: int) -> Scales:
 
 @compiled
 def with_bounds(tail: Tail, parameter_bound: float, row_bound: float, delta: float) -> Tail:
-    """Return the constants with other bounds and another delta, as `Tail` defines them."""
+    """Return the constants `tail` with other bounds of the parameter and of rows, and another failure probability."""
     return Tail(
         epsilon=tail.epsilon,
         horizon=tail.horizon,
@@ -150,9 +150,10 @@ def with_bounds(tail: Tail, parameter_bound: float, row_bound: float, delta: flo
 
 @compiled
 def rho_bound(tail: Tail, practice: Practice, s: Scales, beta: float, width: float) -> float:
-    """Return Wang et al.'s lower bound of rho, sqrt(2 beta / (tau_0 sqrt(a) t^p)) ||x||_{V^-1}.
+    """Return the smallest scale rho that a row x may have (Wang et al.); the row has the weight 1 / rho^2.
 
-    `width` is ||x||_{V^-1} for the row x, and `beta` a confidence radius.
+    It is sqrt(2 beta / (tau_0 sqrt(a) t^p)) width, where `width` is sqrt(x^T V^-1 x) for the design V, and `beta` a
+    confidence radius. a is the `step` of `Tail`, and tau_0 and t^p are in the `Scales` s.
     """
     return np.sqrt(2.0 * beta / (practice.clip * s.tau * s.growth * np.sqrt(tail.step))) * width
 
@@ -161,11 +162,11 @@ def rho_bound(tail: Tail, practice: Practice, s: Scales, beta: float, width: flo
 def normalize_row(
     tail: Tail, practice: Practice, s: Scales, noise: Noise, known: Noise, common: bool, width: float, least: float
 ) -> tuple[float, float, float]:
-    """Return rho, w and the threshold of a row: its scale, its normalized width, and the limit of its residual.
+    """Return three numbers of a row x: the scale rho, the normalized width w, and the limit of the residual.
 
-    `width` is ||x||_{V^-1}, rho is at least `least`, and w = width / (rho sqrt(a)). `noise` is the noise estimate
-    before the row, and `known` the one after the row's reward. `common` is True if the reward is one of the usual ones
-    (noise_scale.py).
+    `width` is sqrt(x^T V^-1 x) for the design V, rho is at least `least`, and w = width / (rho sqrt(a)). `noise` is the
+    noise estimate before the row, and `known` the one after the row's reward. `common` is True if the reward is one of
+    the usual ones (noise_scale.py).
 
     Residuals are clipped at the threshold tau sigma, with tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor sqrt(1 +
     w^2)). In the theorem sigma = rho = max(nu, sigma_min, least). In practice sigma is the row's own noise scale if it

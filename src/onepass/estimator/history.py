@@ -47,10 +47,10 @@ def init_history(like: np.ndarray) -> History:
 
 @compiled
 def rescale(history: History, scale: float) -> None:
-    """Multiply rows, values and thresholds by `scale`, in place.
+    """Multiply the rows, values and thresholds of a history by `scale`, in place.
 
-    The losses of value - x^T theta, which are quadratic up to the threshold and linear beyond it, then count scale^2
-    times as much.
+    The loss of a row x is quadratic in value - x^T theta up to the threshold and linear beyond it. It then counts
+    scale^2 times as much.
     """
     for i in range(history.used):
         history.values[i] *= scale

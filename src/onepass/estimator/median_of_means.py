@@ -42,10 +42,10 @@ class MedianOfMeansSettings(NamedTuple):
 class MedianOfMeansState(NamedTuple):
     """State of the median of means.
 
-    - design: the matrix A.
+    - design: the matrix A = reg I + sum of x x^T over the rows x of finished epochs.
     - theta (dim,): the estimate.
-    - moments (r, dim): the sums b_j, one for each repeat j.
-    - epoch: the rewards of the arm being played.
+    - moments (r, dim): for each j = 1..r, the sum over arms of the reward at the arm's j-th play times its row.
+    - epoch: the rewards of the arm that is being played r times in a row.
     - epochs: number of finished epochs.
     """
 
@@ -59,10 +59,10 @@ class MedianOfMeansState(NamedTuple):
 
 @compiled
 def central_estimate(design: Any, moments: np.ndarray) -> np.ndarray:
-    """Return the estimate theta_k (dim,) whose median distance to the other estimates, in the norm of A, is smallest.
+    """Return the one of r estimates, shape (dim,), whose median distance to the others, in the norm of A, is smallest.
 
-    Here ||theta_k - theta_j||_A^2 = (b_k - b_j)^T A^-1 (b_k - b_j), computed from the differences between the b_j and
-    their mean.
+    A is the design, and the estimates are A^-1 b_j for the rows b_j of `moments`. Squared distances are (b_k - b_j)^T
+    A^-1 (b_k - b_j), computed from the differences between the b_j and their mean.
     """
     count, dim = moments.shape
     centre, centred = np.zeros(dim, moments.dtype), np.empty_like(moments)
@@ -110,7 +110,10 @@ def update_means(state: MedianOfMeansState, row: np.ndarray, reward: float) -> M
 
 @forget.for_state(MedianOfMeansState)
 def forget_means(state: MedianOfMeansState, factor: float) -> MedianOfMeansState:
-    """Forget past epochs; rewards of the arm being played are not learned yet and stay."""
+    """Return the state in which past rows count `factor` times.
+
+    Rewards of the arm that is being played are not learned yet, and stay.
+    """
     design, moments = decay(state.design, factor), state.moments
     for k in range(moments.shape[0]):
         for j in range(moments.shape[1]):
@@ -138,9 +141,10 @@ def radius_of_means(
 
 @merge.register(MedianOfMeansState)
 def merge_means(state: MedianOfMeansState, other: MedianOfMeansState, start: MedianOfMeansState) -> MedianOfMeansState:
-    """Merge two states; A and all b_j are sums over epochs, so they add.
+    """Merge two states by adding their designs and their sums of reward times row.
 
-    Raises ValueError if the other state is in the middle of an epoch.
+    What both had learned at `start` counts once. Raises ValueError if the other state is in the middle of repeated
+    plays.
     """
     if other.epoch.played or start.epoch.played:
         raise ValueError("other must have finished its epoch: an arm whose rewards are not complete cannot be merged")

@@ -25,7 +25,7 @@ from onepass.foundation.linalg import dot, norm_limit, secular_shift
 
 @compiled
 def step_along(theta: np.ndarray, direction: np.ndarray, pull: float) -> bool:
-    """Add pull * direction to theta in place and return True, unless products with theta could then overflow."""
+    """Add pull * direction to theta in place and return True; do nothing and return False if numbers could overflow."""
     most, square = norm_limit(theta), 0.0
     for j in range(theta.size):
         entry = theta[j] + pull * direction[j]
@@ -39,7 +39,7 @@ def step_along(theta: np.ndarray, direction: np.ndarray, pull: float) -> bool:
 
 @compiled
 def assign_if_finite(theta: np.ndarray, found: np.ndarray) -> bool:
-    """Copy `found` into theta and return True, unless products with it could overflow."""
+    """Copy `found` into theta and return True; do nothing and return False if products with it could overflow."""
     most, square = norm_limit(theta), 0.0
     for j in range(theta.size):
         square += float(found[j]) * float(found[j])
@@ -54,7 +54,7 @@ def assign_if_finite(theta: np.ndarray, found: np.ndarray) -> bool:
 def newton_step(
     design: Any, theta: np.ndarray, row: np.ndarray, direction: np.ndarray, pull: float, weight: float
 ) -> Any:
-    """Take the step theta += pull * direction in place, append the row with `weight` to A, and return the design.
+    """Move theta by pull * direction in place, add weight * x x^T for the row x to the design A, and return the design.
 
     `direction` is A^-1 x for A before the row.
     """
@@ -69,9 +69,9 @@ def newton_step(
 def step_on_squared_loss(
     design: Any, theta: np.ndarray, row: np.ndarray, direction: np.ndarray, target: float, weight: float
 ) -> Any:
-    """Take a Newton step on the squared loss: theta moves by A^-1 (target - x^T theta) x, and A gains weight x x^T.
+    """Take a Newton step on the squared loss: theta += (target - x^T theta) A^-1 x in place, and A += weight x x^T.
 
-    `direction` is A^-1 x for A before the row. Returns the design.
+    A is the design, and `direction` is A^-1 x for A before the row. Returns the design.
     """
     pull = (target - float(dot(row, theta))) / (1.0 + weight * max(float(dot(row, direction)), 0.0))
     return newton_step(design, theta, row, direction, pull, weight)
@@ -100,7 +100,7 @@ def power_of_two(value: float) -> float:
 
 @compiled
 def project_onto_ball(design: Any, theta: np.ndarray, bound: float) -> bool:
-    """Project theta onto ||theta|| <= bound in the norm of A, in place, and return True if it was outside.
+    """Project theta onto ||theta|| <= bound in the norm of the design A, in place; return True if theta was outside.
 
     The projection is theta' = (A + mu I)^-1 A theta with the mu at which ||theta'|| = bound, in the eigenvectors of A.
     """
@@ -112,7 +112,7 @@ def project_onto_ball(design: Any, theta: np.ndarray, bound: float) -> bool:
 
 @compiled
 def project_by_spectrum(values: np.ndarray, vectors: np.ndarray, rest: float, theta: np.ndarray, bound: float) -> bool:
-    """Do `project_onto_ball` for an A whose spectrum is known.
+    """Project theta onto ||theta|| <= bound, as `project_onto_ball` does, for a matrix whose spectrum is known.
 
     values, vectors and rest are the results of `contract.spectrum`. Eigenvalues and lengths are scaled by powers of two
     near the largest, so that no square overflows.

@@ -43,9 +43,10 @@ class Noise(NamedTuple):
     """Running estimate of the noise scale.
 
     - nu: constant noise scale of every row, or 0 if it is estimated.
-    - next: noise scale given for the next row alone, else 0.
-    - size, mean, square: the running median, mean and mean square at the top of this module.
-    - unusual: number of unusual rewards.
+    - next: noise scale given for the next row alone, 0 if none is given.
+    - size, mean: running median and mean of the residuals' absolute values, over rows with unusual rewards.
+    - square: running mean of squared residuals, outliers clipped.
+    - unusual: number of rewards that are not usual; a reward is usual if a large share of all rewards equal it.
     - usual, votes: first candidate for a usual reward, and its votes.
     - second, more: second candidate, and its votes.
     - first: the first residual that was not zero.
@@ -69,7 +70,7 @@ MEMORY = 9  # of them run
 
 @compiled
 def outlier_scale(noise: Noise) -> float:
-    """Return sigma, the scale by which outliers are recognized; 0 while nothing is known."""
+    """Return the typical size of a residual, by which outliers are recognized; 0 while nothing is known."""
     return TYPICAL * max(noise.size, SHARE * noise.mean)
 
 
@@ -81,13 +82,13 @@ def noise_level(noise: Noise) -> float:
 
 @compiled
 def first_was_outlier(noise: Noise) -> bool:
-    """Return True if the first residual has proved to be an outlier, and usual rewards are not the majority."""
+    """Return True if the first residual has proved to be an outlier, and frequent rewards are not the majority."""
     return noise.nu == 0.0 and abs(noise.first) > FIRST * noise.size and noise.unusual > noise.votes + noise.more
 
 
 @compiled
 def reset_noise(noise: Noise) -> Noise:
-    """Return the estimate after the first residual was undone: only the usual rewards are still known."""
+    """Return a new noise estimate that keeps only the frequent rewards, after the first residual was undone."""
     return Noise(
         nu=noise.nu,
         next=noise.next,
@@ -105,17 +106,21 @@ def reset_noise(noise: Noise) -> Noise:
 
 @compiled
 def median_steps(unusual: float) -> tuple[float, float]:
-    """Return the factors by which the running median rises and falls at the next unusual reward."""
+    """Return the factors by which the running median of residuals rises and falls at the next row.
+
+    `unusual` is the number of rows in the median so far.
+    """
     step = 1.0 / np.sqrt(unusual + 2.0)
     return np.exp(step), np.exp(-step)
 
 
 @compiled
 def update_noise(noise: Noise, reward: float, residual: float, leverage: float, t: int) -> tuple[Noise, bool]:
-    """Return the estimate after the t-th row, and True if its reward is a usual one.
+    """Return the noise estimate after the t-th row, and True if many earlier rewards equal its reward.
 
-    `residual` is r - x^T theta and `leverage` is x^T A^-1 x, both before the row. The first residual that is not zero
-    starts the median, and is left out of the mean. The scale for the next row is cleared.
+    For the row x with the reward r, `residual` is r - x^T theta and `leverage` is x^T A^-1 x, both before the row. The
+    first residual that is not zero starts the median, and is left out of the mean. The scale for the next row is
+    cleared.
     """
     rise, fall = median_steps(noise.unusual)
     return update_noise_by(noise, reward, residual, leverage, t, rise, fall)
@@ -125,7 +130,7 @@ def update_noise(noise: Noise, reward: float, residual: float, leverage: float, 
 def update_noise_by(
     noise: Noise, reward: float, residual: float, leverage: float, t: int, rise: float, fall: float
 ) -> tuple[Noise, bool]:
-    """Do `update_noise` with the factors `rise` and `fall` of `median_steps`, which equal numbers of rows share."""
+    """Return the results of `update_noise`, given the factors `rise` and `fall` that `median_steps` returns."""
     away, size, mean, square = min(abs(residual), 1.0 / LEAST), noise.size, noise.mean, noise.square
     unusual, usual, votes, first = noise.unusual, noise.usual, noise.votes, noise.first
     second, more, common = noise.second, noise.more, False
@@ -176,7 +181,7 @@ def update_noise_by(
 
 @compiled
 def with_nu(noise: Noise, nu: float) -> Noise:
-    """Return the estimate with `nu` as the noise scale of the next row."""
+    """Return the noise estimate with `nu` as the noise scale of the next row alone."""
     return Noise(
         nu=noise.nu,
         next=nu,

@@ -38,8 +38,8 @@ class OfflineGLMSettings(NamedTuple):
 class OfflineGLMState(NamedTuple):
     """State of offline generalized linear regression.
 
-    `design` is H, theta (dim,) is the estimate, and `history` holds the rows, with rewards as values and their weights
-    in H as marks.
+    `design` is reg I + sum of w x x^T over rows x with weights w, and theta (dim,) is the estimate. `history` holds the
+    rows, with the rewards as values and the weights as marks.
     """
 
     design: Any
@@ -50,7 +50,7 @@ class OfflineGLMState(NamedTuple):
 
 @compiled
 def minimize(state: OfflineGLMState) -> OfflineGLMState:
-    """Return the state with theta at the minimum of the loss."""
+    """Return the state with the estimate at the minimum of the loss over all rows in the history."""
     design, theta, history, family = state.design, state.theta, state.history, state.settings.family
     used = history.used
     rows, weights = history.rows[:used], history.marks
@@ -88,7 +88,7 @@ def update_offline(state: OfflineGLMState, row: np.ndarray, reward: float) -> Of
 
 @update_rows.for_state(OfflineGLMState)
 def update_offline_rows(state: OfflineGLMState, rows: np.ndarray, rewards: np.ndarray) -> OfflineGLMState:
-    """Append a batch of rows (n, dim) and rewards (n,) one by one, and minimize the loss once."""
+    """Return the state after rows (n, dim) and rewards (n,), for which the loss is minimized once, at the end."""
     history = state.history
     for i in range(rows.shape[0]):
         history = append_row(history, rows[i], float(rewards[i]), 0.0)

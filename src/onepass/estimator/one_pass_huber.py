@@ -72,11 +72,11 @@ DELTAS = 4  # Wang et al.'s lemma 1 holds with probability 1 - 4 delta
 class OnePassHuberState(NamedTuple):
     """State of one-pass Huber regression.
 
-    - design: the matrix V.
+    - design: the matrix V = reg I + weighted sum of x x^T over rows x.
     - theta (dim,): the estimate.
     - rows: number of rows learned.
     - noise: running noise scale; its field nu is a setting.
-    - start (dim,): the scaled row whose residual is noise.first, kept so that it can be undone.
+    - start (dim,): the first row with a residual, scaled, kept so that it can be undone if the residual was an outlier.
     - settings: constants of the loss.
     """
 
@@ -89,7 +89,7 @@ class OnePassHuberState(NamedTuple):
 
 
 class Winsor(NamedTuple):
-    """Update rule of one-pass Huber regression for every arm of an arena.
+    """Update rule of one-pass Huber regression for the models of very many arms, which share a few arrays.
 
     `nu` is the noise scale of every row, or 0 if it is estimated. `tail` has the constants of the noise, and `practice`
     the practical settings.
@@ -115,10 +115,10 @@ def confidence(tail: Tail, t: int, dim: int) -> float:
 def clip_residual(
     tail: Tail, practice: Practice, noise: Noise, t: int, dim: int, width: float, reward: float, mean: float
 ) -> tuple[float, float, float, Noise]:
-    """Return rho, w, the clipped residual of the t-th row, and the noise estimate after it.
+    """Return the scale rho, the normalized width w and the clipped residual of the t-th row, and the noise estimate.
 
-    `width` is ||x||_{V^-1} and `mean` is x^T theta, both before the row, and `reward` is its reward. rho and w are
-    explained in `normalize_row`; `tail` and `practice` hold the constants.
+    For the row x, `width` is sqrt(x^T V^-1 x) for the design V, and `mean` is x^T theta, both before the row. `reward`
+    is the row's reward. `normalize_row` defines rho and w; `tail` and `practice` hold the constants.
     """
     residual = reward - mean
     known, common = update_noise(noise, reward, residual, width * width, t)
@@ -164,9 +164,10 @@ def unit_of_huber(state: OnePassHuberState) -> float:
 def step_by_winsor(
     rule: Winsor, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
 ) -> tuple[float, float]:
-    """Return the weight and the pull of a row in an arm (see `arm_step`).
+    """Return the weight w and the step size p of the t-th row x of an arm: A += w x x^T and theta += p A^-1 x.
 
-    memory (10 + dim,) holds the running noise, the factor of the first row, and the row of noise.first.
+    `mean` is x^T theta and `square` is x^T A^-1 x. memory (10 + dim,) holds the running noise estimate, and the first
+    row with a residual and the factor of this row.
     """
     before = unpack_noise(rule.nu, memory)
     rho, w, residual, noise = clip_residual(rule.tail, rule.practice, before, t, dim, np.sqrt(square), reward, mean)
@@ -215,7 +216,7 @@ def unit_of_winsors(rule: Winsor, memory: np.ndarray, rows: np.ndarray) -> float
 
 @forget.for_state(OnePassHuberState)
 def forget_huber(state: OnePassHuberState, factor: float) -> OnePassHuberState:
-    """Make past rows count `factor` times; the noise scale then follows new rows faster, too."""
+    """Return the state in which past rows count `factor` times; the noise scale then follows new rows faster, too."""
     design, start = forget_rows(state.design, state.theta, factor), state.start
     project_onto_ball(design, state.theta, state.settings.tail.parameter_bound)
     for j in range(start.size):
@@ -350,7 +351,7 @@ class OnePassHuber(Estimator):
         }
 
     def arm_learning(self) -> ArmLearning | None:
-        """Return Newton steps for the arms where there is no ball.
+        """Return the rule by which one model per arm is learned: Newton steps, as in a shared model.
 
         Returns
         -------

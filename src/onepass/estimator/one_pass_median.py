@@ -27,7 +27,8 @@ from onepass.foundation.registry import savable
 class OnePassMedianState(NamedTuple):
     """State of the one-pass median.
 
-    `design` is V, theta (dim,) is the estimate, and `epoch` holds the rewards of the arm being played.
+    `design` is V = reg I + weighted sum of x x^T over rows x, theta (dim,) is the estimate, and `epoch` holds the
+    rewards of the arm that is being played several times in a row.
     """
 
     design: Any
@@ -48,7 +49,10 @@ def update_median(state: OnePassMedianState, row: np.ndarray, reward: float) -> 
 
 @forget.for_state(OnePassMedianState)
 def forget_median(state: OnePassMedianState, factor: float) -> OnePassMedianState:
-    """Forget past epochs; rewards of the arm being played are not learned yet and stay."""
+    """Return the state in which past rows count `factor` times.
+
+    Rewards of the arm that is being played are not learned yet, and stay.
+    """
     design = forget_rows(state.design, state.theta, factor)
     project_onto_ball(design, state.theta, state.settings.parameter_bound)
     return OnePassMedianState(design=design, theta=state.theta, epoch=state.epoch, settings=state.settings)

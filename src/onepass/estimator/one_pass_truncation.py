@@ -27,9 +27,9 @@ from onepass.foundation.registry import savable
 
 
 class OnePassTruncationState(NamedTuple):
-    """State of one-pass truncation: `design` is V, theta (dim,) the estimate, `rows` the number of rows learned.
+    """State of one-pass truncation: `design`, the estimate theta (dim,), and the number `rows` of rows learned.
 
-    The bound u is `settings.bound`.
+    `settings` holds the constants. `settings.bound` bounds the rewards' moment of order 1 + epsilon.
     """
 
     design: Any

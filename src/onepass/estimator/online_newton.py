@@ -51,7 +51,8 @@ from onepass.foundation.registry import savable
 class OnlineNewtonSettings(NamedTuple):
     """Settings of the online Newton step.
 
-    `step` is the factor a, and `reg` the eigenvalue of A on directions that its first rows do not span.
+    `step` is a number that divides the weight of a row, and `reg` the design's eigenvalue on directions that its first
+    rows do not span.
     """
 
     step: float
@@ -59,11 +60,11 @@ class OnlineNewtonSettings(NamedTuple):
 
 
 class Energy(NamedTuple):
-    """Sums that bound V, the squared error of theta in the norm of A.
+    """Sums from which a bound of the estimate's squared error in the norm of the design A is computed.
 
-    - gained: sum of log(1 + q) over rows, including the rows that A begins with.
+    - gained: sum of log(1 + x^T A^-1 x) over rows x, including the rows that A begins with.
     - rise: sum of the amounts by which truncations raised A.
-    - lift: sum of rise ||theta||^2 over truncations.
+    - lift: sum over truncations of the rise times ||theta||^2.
     """
 
     gained: float
@@ -72,7 +73,10 @@ class Energy(NamedTuple):
 
 
 class OnlineNewtonState(NamedTuple):
-    """State of the online Newton step: `design` is A, theta (dim,) the estimate, and `energy` bounds its error."""
+    """State of the online Newton step, with the design A = reg I + sum of x x^T / a over rows x and the step a.
+
+    `design` is A, theta (dim,) is the estimate, and `energy` holds sums that bound the error of theta.
+    """
 
     design: Any
     theta: np.ndarray
@@ -81,16 +85,17 @@ class OnlineNewtonState(NamedTuple):
 
 
 class OnlineNewtonRule(NamedTuple):
-    """Update rule by which every arm of an arena takes online Newton steps; `step` is the factor a."""
+    """Update rule by which every arm of many takes online Newton steps; `step` divides the weight of a row."""
 
     step: float
 
 
 @compiled
 def energy_radius(energy: Energy, reg: float, noise: float, parameter_bound: float, delta: float) -> float:
-    """Return the confidence radius of theta in the norm of A, the root of the bound on V.
+    """Return the confidence radius of the estimate theta in the norm of the design, from the sums in `energy`.
 
-    `noise` is R, `parameter_bound` is S, and `reg` and `delta` are as in the module's formula.
+    `noise` is the sub-Gaussian constant of the noise, `parameter_bound` bounds the norm of the true parameter, `reg` is
+    the regularization, and `delta` the probability that the radius fails.
     """
     rows = noise * noise * (energy.gained + 2.0 * np.log(1.0 / delta))
     cuts = parameter_bound * np.sqrt(energy.rise) + np.sqrt(energy.lift)
@@ -125,7 +130,10 @@ def radius_of_newton(
 def step_by_newton(
     rule: OnlineNewtonRule, memory: np.ndarray, dim: int, mean: float, square: float, t: int, reward: float
 ) -> tuple[float, float]:
-    """Return the weight and the pull of a row in an arm (see `arm_step`); memory (3,) holds the arm's `Energy`."""
+    """Return the weight w and the step size p of the t-th row x of an arm: A += w x x^T and theta += p A^-1 x.
+
+    `mean` is x^T theta and `square` is x^T A^-1 x. memory (3,) holds the arm's `Energy`.
+    """
     weight = 1.0 / rule.step
     memory[0] += np.log1p(square)
     return weight, (reward - mean) / (1.0 + weight * square)
@@ -149,9 +157,9 @@ def radius_of_arm(rule: OnlineNewtonRule, memory: np.ndarray, gained: float, reg
 
 @forget.for_state(OnlineNewtonState)
 def forget_newton(state: OnlineNewtonState, factor: float) -> OnlineNewtonState:
-    """Make past rows count `factor` times.
+    """Return the state in which past rows count `factor` times.
 
-    No radius is known afterwards: a discounted past no longer gives the supermartingale behind it.
+    No confidence radius is known afterwards, because its proof does not cover discounted rows.
     """
     design, energy = forget_rows(state.design, state.theta, factor), state.energy
     energy = Energy(gained=UNKNOWN, rise=energy.rise, lift=energy.lift)
@@ -160,9 +168,9 @@ def forget_newton(state: OnlineNewtonState, factor: float) -> OnlineNewtonState:
 
 @merge.register(OnlineNewtonState)
 def merge_newton(state: OnlineNewtonState, other: OnlineNewtonState, start: OnlineNewtonState) -> OnlineNewtonState:
-    """Merge two states, which is possible only with a = 1 on an exact design.
+    """Merge two states, which is possible only with step 1 on an exact design.
 
-    There A theta = sum of r x, which adds up. Otherwise steps depend on earlier steps.
+    There A theta is the sum of reward times row, which adds up. Otherwise the state depends on the order of rows.
     """
     if state.settings.step != 1.0 or contract.error_bound(state.design) > 0.0:
         raise TypeError(
@@ -222,7 +230,7 @@ class OnlineNewton(Estimator):
     def arm_learning(self) -> ArmLearning:
         """Return Newton steps, or ridge regression if both give the same result.
 
-        They agree if arms are never truncated and a = 1. Arms of ridge regression can be merged.
+        They give the same result if arms are never truncated and the step is 1. Arms of ridge regression can be merged.
 
         Returns
         -------

@@ -22,12 +22,12 @@ from onepass.foundation.generic import compiled, generic
 
 
 class Facts(NamedTuple):
-    """Size of a model, from which its radius follows.
+    """Size of a model, from which the confidence radius is computed.
 
     - directions: number of directions that it may hold, of `dim`.
-    - ridge: eigenvalue of A outside these directions.
+    - ridge: eigenvalue of the design A outside these directions.
     - log_det: log det A.
-    - sums: totals of rows and truncations.
+    - sums: totals of rows and of what was cut off.
     - rounds: number of rows learned.
     """
 
@@ -54,7 +54,10 @@ class Constants(NamedTuple):
 
 @partial(generic, default=True)
 def radius_by(rule: Any, facts: Facts, constants: Constants) -> float:
-    """Return the radius beta for a design with the truncation rule `rule`; infinite if none is known."""
+    """Return the confidence radius of a design whose sketch truncates by `rule`; infinite if none is known.
+
+    `facts` are numbers of the design, and `constants` those of the noise and of the parameter.
+    """
     return np.inf
 
 
@@ -62,16 +65,21 @@ def radius_by(rule: Any, facts: Facts, constants: Constants) -> float:
 def confidence_radius(
     design: Any, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """Return beta with ||theta_* - theta||_A <= beta with probability 1 - delta; infinite if none is known.
+    """Return beta for which ||theta_* - theta||_A <= beta with probability 1 - delta; infinite if none is known.
 
-    `design` is the state of a shared design; the other arguments are explained at the top of this module.
+    theta_* is the true parameter, theta the ridge estimate, and `design` the state of the design A. `rounds` is the
+    number of rows learned, `noise` the sub-Gaussian constant of the noise, `parameter_bound` a bound of ||theta_*||,
+    and `row_bound` a bound of the rows' norms.
     """
     return np.inf
 
 
 @compiled
 def determinant_radius(reg: float, facts: Facts, constants: Constants) -> float:
-    """Return OFUL's radius, from log det A but at least log det(reg I)."""
+    """Return OFUL's confidence radius, computed from log det A of the design A, or from log det(reg I) if larger.
+
+    `facts` are numbers of the design, and `constants` those of the noise and of the parameter.
+    """
     gain = max(facts.log_det - facts.dim * np.log(reg), 0.0)
     spread = np.sqrt(gain + 2.0 * np.log(1.0 / constants.delta))
     return constants.noise * spread + constants.parameter_bound * np.sqrt(facts.ridge)
@@ -79,7 +87,7 @@ def determinant_radius(reg: float, facts: Facts, constants: Constants) -> float:
 
 @compiled
 def sketch_radius(reg: float, compensation: float, facts: Facts, constants: Constants) -> float:
-    """Return the radius of a sketch by Frequent Directions (Wen, Yin et al.).
+    """Return the confidence radius of ridge regression on a Frequent Directions sketch (Wen, Yin et al.).
 
     Without compensation (SOFUL and DBSLinUCB-FD) it is theorem 2, with full compensation (CBSCFD and DBSLinUCB-RFD)
     theorem 6. In between it is a heuristic.
@@ -106,7 +114,7 @@ def radius_of_exact(rule: ExactRule, facts: Facts, constants: Constants) -> floa
 
 @radius_by.for_state(ProjectorSplittingRule)
 def radius_of_splitting(rule: ProjectorSplittingRule, facts: Facts, constants: Constants) -> float:
-    """Return the radius of projector splitting: a theorem while nothing was truncated, a heuristic afterwards.
+    """Return the confidence radius on a projector splitting: proved until it truncates, a heuristic afterwards.
 
     `facts` are numbers of the design, and `constants` those of the noise and of theta.
     """
@@ -170,9 +178,10 @@ def confidence_of_frequent_directions(
 def confidence_of_dyadic(
     design: DyadicState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """Return the radius of dyadic blocks; the arguments are those of `confidence_radius`.
+    """Return the confidence radius on a dyadic sketch; `confidence_radius` describes the arguments.
 
-    The blocks together span the frozen directions and those of the active block. In the exact phase they may span all.
+    The blocks together hold the directions of the closed blocks and of the active block. Once rows are stored exactly,
+    they may hold all directions.
     """
     block, dim = design.block, max(design.whole.basis.shape[1], design.dense.root.shape[0])
     held, capacity = dim, max(2 * block.settings.size, block.space.basis.shape[0])

@@ -53,7 +53,7 @@ def forget_ridge(state: RidgeState, factor: float) -> RidgeState:
 
 @merge.register(RidgeState)
 def merge_ridge(state: RidgeState, other: RidgeState, start: RidgeState) -> RidgeState:
-    """Merge two states: add A and b, which are sums over rows, and subtract the start that both share."""
+    """Merge two states: add their designs and sums of reward times row, and subtract those of their common `start`."""
     design = contract.merge(state.design, contract.subtract_start(other.design, start.design))
     return RidgeState(design=design, moment=state.moment + other.moment - start.moment)
 
@@ -93,7 +93,7 @@ class Ridge(Estimator):
         return RidgeState(design=design, moment=moment)
 
     def arm_learning(self) -> ArmLearning:
-        """Return ridge regression on rows and rewards as they are.
+        """Return the rule by which one model per arm is learned: ridge regression on rows and rewards as they are.
 
         Returns
         -------

@@ -30,9 +30,9 @@ from onepass.foundation.registry import savable
 
 
 class TruncatedRidgeState(NamedTuple):
-    """State of truncated ridge regression: `design` is A, theta (dim,) the estimate, `history` all rows and rewards.
+    """State of truncated ridge regression: the design, the estimate theta (dim,), and the history of all rows.
 
-    `settings.bound` is v, the moment bound in the threshold b_t.
+    `settings` holds the constants. `settings.bound` bounds the rewards' moment of order 1 + epsilon.
     """
 
     design: Any
@@ -43,7 +43,7 @@ class TruncatedRidgeState(NamedTuple):
 
 @compiled
 def refit(state: TruncatedRidgeState) -> None:
-    """Compute theta again, in place, from the whole history."""
+    """Compute the estimate again, in place, from the whole history."""
     settings, theta, used = state.settings, state.theta, state.history.used
     tail = settings.tail
     horizon, delta = horizon_and_delta(tail, used)
@@ -78,7 +78,7 @@ def update_truncated(state: TruncatedRidgeState, row: np.ndarray, reward: float)
 
 @update_rows.for_state(TruncatedRidgeState)
 def update_truncated_rows(state: TruncatedRidgeState, rows: np.ndarray, rewards: np.ndarray) -> TruncatedRidgeState:
-    """Append a batch of rows (n, dim) and rewards (n,) one by one, and compute theta once."""
+    """Return the state after rows (n, dim) and rewards (n,); the estimate theta is computed once, at the end."""
     history, design = state.history, state.design
     for i in range(rows.shape[0]):
         history, design = append_row(history, rows[i], float(rewards[i]), 0.0), append(design, rows[i])
@@ -90,7 +90,10 @@ def update_truncated_rows(state: TruncatedRidgeState, rows: np.ndarray, rewards:
 
 @forget.for_state(TruncatedRidgeState)
 def forget_truncated(state: TruncatedRidgeState, factor: float) -> TruncatedRidgeState:
-    """Multiply all past rows and rewards by sqrt(factor); all of them stay in the history."""
+    """Return the state with all past rows and rewards multiplied by sqrt(factor), so that they count `factor` times.
+
+    All of them stay in the history.
+    """
     rescale(state.history, np.sqrt(factor))
     design = decay(state.design, factor)
     state = TruncatedRidgeState(design=design, theta=state.theta, history=state.history, settings=state.settings)

@@ -40,7 +40,7 @@ RULE = "A/B test"  # of decisions' records
 
 
 class Contrast(NamedTuple):
-    """Difference between two arms of an experiment.
+    """Estimated difference between the rewards of two arms of an experiment.
 
     Parameters
     ----------
@@ -66,13 +66,13 @@ class Answer(NamedTuple):
     Parameters
     ----------
     leader : hashable
-        Arm whose worst lower limit against another arm is the best.
+        Arm that is best so far: its differences to the other arms have the largest smallest lower limit.
     enough : bool
         True if the experiment may stop.
     sentence : str
         The answer as a sentence.
     contrasts : tuple of Contrast
-        Contrasts of the leader with all other arms.
+        Differences of the leader to all other arms, with limits.
     decisions : int
         Number of decisions with a reward.
     """
@@ -104,9 +104,9 @@ class ABTestState(NamedTuple):
 
     Parameters
     ----------
-    sums : sums (3, K, K) of the contrasts.
-    gram : second moments (K, K) of the action-centred rows.
-    moment : sum (K,) of these rows times rewards.
+    sums : sums (3, K, K) from which the differences of all pairs of the K arms are computed.
+    gram : sum (K, K) of z z^T over rows z, the indicator of the chosen arm minus the arms' probabilities.
+    moment : sum (K,) of rewards times these rows z.
     totals : (3, K): rows and rewards of each arm, and in the last row the present probabilities.
     subjects : arms (n,) of the subjects seen so far.
     keys : hashes (n,) of these subjects.
@@ -125,7 +125,7 @@ class ABTestState(NamedTuple):
 class ABTest(files.Owner):
     """Experiment with few arms that earns while it learns, with an answer that is valid at any time.
 
-    Most decisions go to the two arms that matter: the best arm so far and its closest rival. The answer is valid
+    Most decisions go to two arms: the best arm so far and its closest rival. The answer is valid
     however often you look, even if the level of rewards moves (weekdays, promotions).
 
     Parameters
@@ -229,7 +229,7 @@ class ABTest(files.Owner):
 
     @property
     def probabilities(self) -> np.ndarray:
-        """Present probabilities (K,) of the arms."""
+        """Probabilities (K,) with which the next decision draws each arm."""
         return self._p.copy()
 
     @composite
@@ -308,7 +308,7 @@ class ABTest(files.Owner):
         Raises
         ------
         ValueError
-            If a reward is out of range, or a decision is of other arms or has had its reward.
+            If a reward is out of range, or a decision is between other arms or has had its reward.
         """
         single = isinstance(decision, Decision)
         each: list[Decision] = [decision] if isinstance(decision, Decision) else list(decision)
@@ -433,7 +433,7 @@ class ABTest(files.Owner):
     @property
     @reading
     def answer(self) -> Answer:
-        """Answer so far: the leader, its contrasts with limits, if the experiment may stop, and a sentence."""
+        """Answer so far: the leading arm, its differences to the others, if the test may stop, and a sentence."""
         lower = self._contrasts.lower()
         first, enough = leader(lower), self.stopped_at is not None or self._is_enough(lower)
         each = tuple(one for one in self._list_contrasts(lower) if one.arm == self.arms[first])
@@ -441,7 +441,7 @@ class ABTest(files.Owner):
 
     @reading
     def contrasts(self) -> tuple[Contrast, ...]:
-        """Return the contrasts of all pairs of arms, in both directions.
+        """Return the estimated differences of all pairs of arms, in both directions.
 
         Returns
         -------

@@ -19,10 +19,10 @@ from onepass.evaluation.sample import Sample
 
 
 class AnytimeLimits:
-    """Limits of a value that hold at every time.
+    """Confidence limits of a policy's value that hold after all rows together, so that you may look at any time.
 
-    `alpha` is the probability that any of them ever fails. `changes` is True if the value may change from row to row,
-    and `models` if rows have predictions of a reward model.
+    `alpha` is the probability that any of the limits ever fails. `changes` is True if the value may change from row to
+    row, and `models` if rows have predictions of a reward model.
     """
 
     def __init__(self, rewards: Range, alpha: float, changes: bool, models: bool) -> None:
@@ -33,7 +33,7 @@ class AnytimeLimits:
         self._robust = DoublyRobustSequence(rewards, 1.0, self._part) if models and not changes else None
 
     def add(self, sample: Sample, max_weights: np.ndarray | None, ceiling: float | None = None) -> None:
-        """Add rows in their order.
+        """Add the weights and rewards of rows, in the order of the log.
 
         `max_weights` (n,) are the largest possible weights of the rows, known before each arm was drawn, or None if
         unknown. `ceiling` is the largest weight that any policy could have in the first row, or None if unknown.
@@ -50,7 +50,7 @@ class AnytimeLimits:
             self._robust.add(sample, max_weights)
 
     def concat(self, other: "AnytimeLimits") -> "AnytimeLimits":
-        """Return the limits of these rows, then the rows of `other`, which started afresh with the same arguments."""
+        """Return the limits after these rows followed by the rows of `other`, which began without rows."""
         if self._average is None or other._average is None:
             return other if self._average is None else self
         found = AnytimeLimits(self.rewards, self.alpha, True, False)
@@ -63,11 +63,11 @@ class AnytimeLimits:
 
     @property
     def is_contradicted(self) -> bool:
-        """True if bets have excluded every value, which happens when the mean weight cannot be 1."""
+        """True if the limits have excluded every value, which happens when the mean importance weight cannot be 1."""
         return self._betting is not None and not self._betting.interval(self._part).lower >= self.rewards.least
 
     def intervals(self) -> dict[str, Interval]:
-        """Return the limits by name, without those that leave no value."""
+        """Return the confidence limits by name of the method, without methods whose limits exclude every value."""
         found = {}
         if self._betting is not None:
             found["betting"] = self._betting.interval(self._part)
@@ -79,9 +79,9 @@ class AnytimeLimits:
         return found
 
     def limits(self) -> Interval:
-        """Return the intersection of all limits, or else the limits of the average.
+        """Return the intersection of all limits, or the limits of the average value so far if there are no others.
 
-        The whole range is returned if no sequence leaves a value.
+        The whole range of rewards is returned if no method leaves a value.
         """
         found = self.intervals()
         average = found.pop("average", Interval(*self.rewards))
@@ -89,7 +89,7 @@ class AnytimeLimits:
         return (_intersection(found) if found else None) or most
 
     def add_warning(self, diagnosis: Diagnosis) -> Diagnosis:
-        """Return the diagnosis, with one more reason if bets have excluded every value."""
+        """Return the diagnosis, with one more reason if the limits have excluded every value."""
         if not self.is_contradicted:
             return diagnosis
         why = "no value agrees with all rows: propensities are wrong, or it is the rare log on which limits fail"

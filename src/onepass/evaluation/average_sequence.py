@@ -77,7 +77,7 @@ class AverageSequence:
         self._averages.add(np.stack(columns).T)
 
     def forget_bound(self) -> None:
-        """Treat the bound as unknown, also for the rows so far."""
+        """Treat the largest possible weight as unknown, also for the rows so far."""
         if self.bound is not None:
             self.bound, self._averages = None, RunningAverages(2, self._averages.sums[:, :2], self._averages.rows)
 

@@ -19,12 +19,12 @@ class UniformPolicy:
     """Policy that gives all eligible arms the same probability."""
 
     def action_probabilities(self, block: Log) -> np.ndarray:
-        """Return the probabilities of a block.
+        """Return the probabilities of the arms for each decision of a log.
 
         Parameters
         ----------
         block : Log
-            Block of n decisions.
+            Log of n decisions.
 
         Returns
         -------
@@ -48,12 +48,12 @@ class ConstantPolicy:
         self.arm: int | str = arm if isinstance(arm, str) else check.integer("arm", arm, 0)
 
     def action_probabilities(self, block: Log) -> np.ndarray:
-        """Return the probabilities of a block.
+        """Return the probabilities of the arms for each decision of a log.
 
         Parameters
         ----------
         block : Log
-            Block of n decisions.
+            Log of n decisions.
 
         Returns
         -------
@@ -72,13 +72,13 @@ class ConstantPolicy:
 
 
 class RowPolicy:
-    """Policy that is a function of one row of a frame, or of one dictionary of a context.
+    """Policy given by a function of one row of a frame, or of one context that is a dictionary.
 
     Parameters
     ----------
     function : callable
         Function of a row, {column: cell}, that returns the name or index of an arm, or the probabilities of arms as
-        {name: probability}. Of a log that was not made from a frame it gets the dictionary of the request.
+        {name: probability}. If the log was not made from a frame, the function is given the dictionary of the request.
 
     Examples
     --------
@@ -95,12 +95,12 @@ class RowPolicy:
         self.function = function
 
     def action_probabilities(self, block: Log) -> np.ndarray:
-        """Return the probabilities of a block.
+        """Return the probabilities of the arms for each decision of a log.
 
         Parameters
         ----------
         block : Log
-            Block of n decisions.
+            Log of n decisions.
 
         Returns
         -------
@@ -167,12 +167,12 @@ class LoggingPolicy:
         self.uniform_share: float = check.fraction("uniform_share", uniform_share)
 
     def action_probabilities(self, block: Log) -> np.ndarray:
-        """Return the probabilities of a block.
+        """Return the probabilities of the arms for each decision of a log.
 
         Parameters
         ----------
         block : Log
-            Block of n decisions.
+            Log of n decisions.
 
         Returns
         -------

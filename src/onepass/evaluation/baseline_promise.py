@@ -55,7 +55,7 @@ STAKES = 2.0 ** -np.arange(1.0, 9.0)  # bets of the test of the model
 
 
 class Expected(NamedTuple):
-    """Prediction of the bandit for the baseline's arm: the mean reward, and an upper limit; rewards are in [0, 1]."""
+    """The bandit's prediction for the baseline's arm: the mean reward and an upper limit, both scaled to [0, 1]."""
 
     mean: float
     upper: float
@@ -64,11 +64,13 @@ class Expected(NamedTuple):
 class Shown(NamedTuple):
     """One decision whose reward or outcomes have not come yet.
 
-    - hit: True if the baseline's arm was shown, which had the probability `chance`.
-    - policy_weight, baseline_weight: p / m and pi / m of the arm shown.
-    - share: q, the share of the bandit.
-    - awaited: names of the reward, and of outcomes with a guardrail, that have not come.
-    - centres: centre of the test of each guardrail when the arm was drawn, by outcome.
+    - hit: True if the arm that the baseline would choose was shown.
+    - chance: probability with which that arm was shown.
+    - policy_weight, baseline_weight: probability of the arm shown under the bandit, and under the baseline, divided by
+      the probability with which it was shown.
+    - share: probability with which the bandit decided instead of the baseline.
+    - awaited: names of what has not come yet: the reward, and outcomes with a guardrail.
+    - centres: mean of each outcome with a guardrail when the arm was drawn (`HarmTest.centre`), by outcome.
     - expected: prediction of the bandit for the baseline's arm, None if only evidence counts.
     """
 
@@ -92,9 +94,9 @@ class GuardReport(NamedTuple):
     deviations : int
         Decisions in which another arm than the baseline's was shown.
     reward : float
-        Sum of rewards beyond the least possible one.
+        Sum of rewards, after the least possible reward was subtracted from each.
     baseline : float
-        Upper limit of that sum for the baseline.
+        Upper limit of the sum that the baseline would have earned.
     slack : float
         Rewards that may still be lost: `reward` minus (1 - loss) times `baseline`.
     share : float
@@ -116,7 +118,7 @@ class GuardReport(NamedTuple):
 
 
 class BaselinePromise:
-    """State of a promise: decisions, sums of rewards, and tests of guardrails.
+    """Promise that a bandit loses at most a share of the rewards of a baseline, with the evidence so far.
 
     Parameters
     ----------
@@ -127,9 +129,10 @@ class BaselinePromise:
     guardrails : dict of str to AtMost or AtLeast
         Claims about outcomes.
     alpha : float
-        Probability that any guardrail is broken falsely. Guardrail j has alpha / (j (j + 1)).
+        Probability that any guardrail is reported as broken although it is not. Guardrail j has alpha / (j (j + 1)).
     by : {"evidence", "model"}, default "evidence"
-        What opens the share of the bandit.
+        Ground on which the bandit may decide more often: "evidence" is the rewards so far alone, "model" trusts the
+        bandit's predictions until a test rejects them.
     """
 
     def __init__(
@@ -160,7 +163,10 @@ class BaselinePromise:
     # ---- decisions ----
 
     def share(self, identity: str | None = None) -> float:
-        """Return q for the next decision, or q of a decision that waits for its reward."""
+        """Return the probability with which the bandit, and not the baseline, makes the next decision.
+
+        For the id of a decision that waits for its reward, return the probability with which that decision was made.
+        """
         known = None if identity is None else self._shown.get(identity)
         if known is not None:
             return known.share
@@ -172,10 +178,10 @@ class BaselinePromise:
         return min(slack / (slack + ROOM), MOST)
 
     def expect(self, mean: float, width: float) -> Expected | None:
-        """Return what the model predicts for the baseline's arm; None unless the promise is made by the model.
+        """Return the model's prediction for the baseline's arm; None if only evidence counts.
 
-        `mean` is the expected reward in its unit. `width` is the width of the arm, in units of the root mean square of
-        the residuals.
+        `mean` is the expected reward of the arm, not scaled. `width` is the width of the arm, in units of the root mean
+        square of the residuals.
         """
         if self.by != MODEL:
             return None
@@ -185,12 +191,12 @@ class BaselinePromise:
 
     @property
     def stopped(self) -> tuple[str, ...]:
-        """Outcomes whose guardrail has been broken."""
+        """Names of the outcomes whose guardrail has been broken."""
         return tuple(name for name, one in self.tests.items() if one.is_harmful)
 
     @property
     def waiting(self) -> list[str]:
-        """Ids of the reserved decisions."""
+        """Ids of the decisions that are reserved: they are being made and are not counted yet."""
         return [*self._reserved]
 
     def add_decision(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
@@ -210,7 +216,7 @@ class BaselinePromise:
             del self._shown[next(iter(self._shown))]
 
     def reserve(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
-        """Reserve a decision that is not counted yet.
+        """Reserve a decision that is being made and not counted yet.
 
         It lowers the share of the bandit in other decisions until it is counted or released. The arguments are those of
         `add_decision`.
@@ -239,9 +245,9 @@ class BaselinePromise:
         }
 
     def learn(self, identity: str, reward: float | None, outcomes: Mapping[str, float]) -> None:
-        """Add a reward, None if there is none, and outcomes of guardrails of a decision.
+        """Add the reward of a decision, None if there is none, and its outcomes that have a guardrail.
 
-        Each counts once. Nothing is added for a decision that does not wait.
+        Each of them counts once. Nothing is added for a decision that does not wait for its reward.
         """
         shown = self._shown.get(identity)
         if shown is None:
@@ -294,7 +300,7 @@ class BaselinePromise:
         return min(by_model, self._earned - (1.0 - 2.0 * self.loss) * self._baseline_limit())
 
     def report(self) -> GuardReport:
-        """Return the state of the promise."""
+        """Return the state of the promise: sums of rewards, the share of the bandit, and broken guardrails."""
         span = self.rewards.span
         return GuardReport(
             self._decisions,
@@ -308,7 +314,7 @@ class BaselinePromise:
         )
 
     def resume(self, name: str) -> None:
-        """Test the broken guardrail of the outcome `name` again. Raises ValueError if it has none."""
+        """Test the broken guardrail of the outcome `name` again. Raises ValueError if the outcome has no guardrail."""
         if name not in self.tests:
             raise ValueError(f"name must be that of a guardrail, {quote(list(self.tests))}, got {quote(name)}")
         self.tests[name] = HarmTest(self.tests[name].guardrail, self.tests[name].alpha)
@@ -316,7 +322,7 @@ class BaselinePromise:
     # ---- files ----
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON, without the arguments of the constructor."""
+        """Return the state as data for JSON, without the arguments of the constructor."""
         return {
             "shown": {identity: list(one) for identity, one in self._shown.items()},
             "counts": [self._decisions, self._misses],
@@ -349,9 +355,9 @@ class BaselinePromise:
 
 
 def make_shown(mixture: Mapping[str, Any], index: int, guardrails: Mapping[str, HarmTest]) -> Shown:
-    """Return what is awaited of a decision with this mixture, in which the arm at `index` was shown.
+    """Return the record of a decision whose reward has not come yet, and in which the arm at `index` was shown.
 
-    `guardrails` are the tests by the name of their outcome.
+    `mixture` holds the probabilities of the bandit and of the baseline. `guardrails` are the tests by outcome.
     """
     share, place = float(mixture["share"]), int(mixture["place"])
     p, law = mixture["policy"], mixture["baseline"]

@@ -44,22 +44,23 @@ FINE = 0.25  # of halving: what shared bets cost is below 1 / 32 of a unit of lo
 
 
 class Bets(NamedTuple):
-    """State of the betting sequence: cells of values, the wealth at their ends, and their bets.
+    """State of bets against every possible value of a policy; the values are divided into C cells.
 
-    Values outside of all cells are excluded for good. Arrays have one entry per cell, except `ends` and `sums`.
+    A bet multiplies a wealth that starts at 1; a value is refuted once the wealth is large. Values outside of all cells
+    are refuted for good. Arrays have one entry per cell, except `ends` and `sums`.
 
     Parameters
     ----------
     ends : (C + 1,) ends of neighboring cells.
     below, above : logarithms of the wealth at the lower and upper end of each cell.
-    peak : largest value so far of the lesser of `below` and `above`.
-    under, over : products of factors at the lower and upper end that are not yet part of the wealth.
-    a, b : bets on the weight and on the reward.
-    rest : squares that w - 1 does not explain, over the square of the factor that shrinks the bets.
-    sums : (6,) n, sum u, sum u^2, sum y, sum u y, sum y^2 with u = w - 1 and y = w r.
-    bound : largest possible weight W so far.
-    left : rows until the bets change.
-    held : rows in the products.
+    peak : largest value so far of the smaller of `below` and `above`.
+    under, over : products of the latest factors at the lower and upper end, which are not yet part of the wealth.
+    a, b : sizes of the bets on the importance weight w and on the weighted reward.
+    rest : sum of squares that a regression on w - 1 leaves, over the square of the factor that shrinks the bets.
+    sums : (6,) n, sum u, sum u^2, sum y, sum u y, sum y^2 over n rows, with u = w - 1, y = w r and the reward r.
+    bound : largest possible weight so far.
+    left : number of rows until the bets change.
+    held : number of rows in `under` and `over`.
     """
 
     ends: np.ndarray
@@ -78,7 +79,10 @@ class Bets(NamedTuple):
 
 
 def init_bets(cells: int = CELLS, bound: float = 1.0) -> Bets:
-    """Return the state before the first row, with about `cells` cells, finer towards both ends of [0, 1]."""
+    """Return the state of bets before the first row, with about `cells` cells of values in [0, 1].
+
+    Cells are finer near 0 and near 1. `bound` is the largest possible weight.
+    """
     half = np.concatenate([[0.0], np.geomspace(LEAST, 0.5, cells // 2)])
     return _make_bets(np.concatenate([half, 1.0 - half[-2::-1]]), bound, np.zeros(6))
 
@@ -229,7 +233,7 @@ def _bet(state, weights, rewards, max_weights):
 
 
 class BettingSequence:
-    """Confidence sequence for a value that does not change, although the logger may learn.
+    """Confidence sequence for the value of a policy that does not change, although the logger may learn.
 
     A confidence sequence is a pair of limits after every row, which hold after all rows together. This one bets
     against every possible value. A value is refuted when the bets against it have won enough.
@@ -251,7 +255,7 @@ class BettingSequence:
 
     @property
     def bound(self) -> float:
-        """Largest possible weight of the rows so far."""
+        """Largest possible importance weight of the rows so far."""
         return self._state.bound
 
     def add(self, weights: np.ndarray, rewards: np.ndarray, max_weights: np.ndarray | None = None) -> None:
@@ -280,10 +284,10 @@ class BettingSequence:
         self._state = _bet(self._state, weights, scaled, max_weights)
 
     def concat(self, other: "BettingSequence") -> "BettingSequence":
-        """Return the sequence of these rows followed by the rows of `other`; what both have won is multiplied.
+        """Return the sequence of these rows followed by the rows of `other`; the wealth of both is multiplied.
 
-        The limits hold because all bets were made before their rows. They are wider than the limits of one sequence,
-        which need not start afresh.
+        The limits hold because all bets were made before their rows. They are wider than the limits of one sequence
+        over all rows.
 
         Parameters
         ----------

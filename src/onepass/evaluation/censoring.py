@@ -34,7 +34,7 @@ def ipcw_log(log: Log, ages: Any, law: DelayLaw, *, default: float = 0.0, least:
     ages : array of shape (n,)
         Age of every decision at the cut in seconds, at least 0.
     law : DelayLaw
-        Law of the delays: of `fit_delay_law`, from conversions of this log or of an earlier one, or
+        Distribution of the delays: the result of `fit_delay_law` for conversions of this log or of an earlier one, or
         `PendingRewards.delay_law`.
     default : float, default 0.0
         Reward of a decision without a conversion.

@@ -54,13 +54,13 @@ CONDITIONS = (
 
 
 class WeightLimits(NamedTuple):
-    """Bounds of a policy's weights.
+    """Bounds of a policy's importance weights on a log.
 
     Parameters
     ----------
     largest : largest possible weight of any row.
-    first : bound of the first row, if the logger learned, so that the bounds of later rows depend on earlier draws.
-    None if all bounds were known beforehand.
+    first : largest possible weight of the first row, if the logger learned, because bounds of later rows then depend on
+        earlier draws. None if all bounds were known beforehand.
     """
 
     largest: float
@@ -68,13 +68,13 @@ class WeightLimits(NamedTuple):
 
 
 class PolicyWeights(NamedTuple):
-    """Weights of a policy on a log.
+    """Importance weights of a policy on a log.
 
     Parameters
     ----------
     weights : (n,) importance weights.
     bounds : bounds of the weights, None if not known.
-    unsupported : mean mass of the policy on arms that the logger never chose, NaN if not known.
+    unsupported : mean probability that the policy gives to arms that the logger never chose, NaN if not known.
     changes : True if the policy changes from row to row.
     values : predicted values (n,) of the policy, None without a model.
     """
@@ -143,7 +143,7 @@ class Comparison:
     planned : int or None
         Number of decisions that was planned before the test began. None if it was not given.
     logger_changed : bool
-        True if the log shows that its logger changed on the way; then there are no fixed-sample limits.
+        True if the log shows that the logger changed while the log was written. Then there are no fixed-sample limits.
     """
 
     differences: tuple[Difference, ...]
@@ -296,7 +296,7 @@ def compare(
 
 
 def logging_policy_weights(rows: int) -> PolicyWeights:
-    """Return the weights of the policy that wrote a log: 1 in each of `rows` rows."""
+    """Return the weights of the policy that wrote a log of `rows` rows: 1 in each row."""
     return PolicyWeights(np.ones(rows), WeightLimits(1.0, None), 0.0, False)
 
 
@@ -311,8 +311,9 @@ def summarize_comparison(
 ) -> Comparison:
     """Compare candidates with the present policy `base` by their weights and the rewards `earned` (n,).
 
-    `predicted` (n,) are rewards of the chosen arms by a model. There is no fixed sample if `logger_changed`.
-    Raises ValueError if a reward is out of range.
+    `predicted` (n,) are rewards of the chosen arms as a model predicts them. If `logger_changed`, there are no limits
+    for a fixed sample. `alpha` is the error probability of all limits together. Raises ValueError if a reward is out of
+    range.
     """
     found = []
     r = (check_rewards(earned, rewards) - rewards.least) / rewards.span  # a constant off all changes no difference
@@ -345,8 +346,8 @@ def _unscale(limits: Interval, rewards: Range) -> Interval:
 def lower_gain(one: PolicyWeights, base: PolicyWeights, r: np.ndarray, alpha: float) -> float:
     """Return a lower limit of a candidate's average gain over the present policy, for rewards r (n,) in [0, 1].
 
-    The gain is the average of E[(w - u) r | past], where `one` holds the candidate's weights w and `base` those of the
-    present policy, u. It is ever below the limit with probability at most `alpha`.
+    The gain is the average of E[(w - u) r | past], where `one` holds the candidate's weights w and `base` the present
+    policy's weights u. The probability that the gain is ever below the limit is at most `alpha`.
     """
     w, u = one.weights, base.weights
     either, bounds = w * r + u * (1.0 - r), base.bounds
@@ -359,7 +360,7 @@ def lower_gain(one: PolicyWeights, base: PolicyWeights, r: np.ndarray, alpha: fl
 
 
 def weight_scale(bounds: WeightLimits) -> tuple[float, float]:
-    """Return a number that covers all weights, from a grid fixed beforehand, and its share of alpha."""
+    """Return a bound of all weights, from a grid fixed beforehand, and the part of the error probability it gets."""
     if bounds.first is None:
         return bounds.largest, 1.0
     doublings = max(int(np.ceil(np.log2(bounds.largest / bounds.first))), 0)

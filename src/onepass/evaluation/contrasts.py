@@ -30,9 +30,10 @@ STEPS = 1e-6  # how exactly a value of the boundary is found
 
 
 class Boundary:
-    """Boundary of a test: the sum s at which a gamma-exponential mixture has wealth 1 / alpha, for a variance v.
+    """Boundary of a sequential test: the sum of terms at which the test rejects, for a given variance of the terms.
 
-    v is rounded up to a grid, on which the sums are stored.
+    At the sum s and the variance v, the wealth of a gamma-exponential mixture is 1 / alpha. v is rounded up to a grid,
+    on which the sums are stored.
     """
 
     def __init__(self, alpha: float) -> None:
@@ -60,9 +61,10 @@ class Boundary:
 
 
 class Contrasts:
-    """Differences between K arms, with limits that hold at every time.
+    """Estimated differences between the rewards of K arms, with limits that hold at every time.
 
-    `sums` (3, K, K) are the sums of weights, of terms y, and of squares y^2 for every pair of arms.
+    `sums` (3, K, K) holds, for every pair of arms, the sum of the rounds' weights, of the weighted differences, and of
+    the squares of the weighted differences.
     """
 
     def __init__(self, count: int, alpha: float, sums: np.ndarray | None = None) -> None:
@@ -70,7 +72,10 @@ class Contrasts:
         self._boundary = Boundary(alpha / (count * (count - 1)))
 
     def add(self, p: np.ndarray, arms: np.ndarray, rewards: np.ndarray, means: np.ndarray) -> None:
-        """Add rows: probabilities p (n, K), arms (n,), rewards (n,) and predictions (n, K), the last two in [0, 1]."""
+        """Add rows: the arms' probabilities p (n, K), chosen arms (n,), rewards (n,) and predicted rewards (n, K).
+
+        Rewards and predictions are in [0, 1].
+        """
         rows = np.arange(len(arms))
         robust = means.copy()
         robust[rows, arms] += (rewards - means[rows, arms]) / p[rows, arms]
@@ -80,18 +85,18 @@ class Contrasts:
 
     @property
     def estimates(self) -> np.ndarray:
-        """Estimated differences D(a, b) (K, K), 0 before the first row."""
+        """Estimated differences (K, K) between the rewards of two arms, 0 before the first row."""
         return self.sums[1] / np.maximum(self.sums[0], np.finfo(float).tiny)
 
     def widths(self) -> np.ndarray:
-        """Return the distances (K, K) of the limits from the estimates, infinite for pairs without data."""
+        """Return the distances (K, K) from estimated differences to their limits, infinite for pairs without data."""
         away = self._boundary(self.sums[2])
         return np.divide(away, self.sums[0], out=np.full(away.shape, np.inf), where=self.sums[0] > 0.0)
 
     def lower(self) -> np.ndarray:
-        """Return lower limits of the differences D(a, b) (K, K), at least -1, with 0 on the diagonal.
+        """Return lower limits (K, K) of the differences between two arms, at least -1, with 0 on the diagonal.
 
-        Upper limits are minus their transpose. All of them hold at all times at once with probability 1 - alpha.
+        Upper limits are minus the transpose. All limits hold at all times at once with probability 1 - alpha.
         """
         away = self.widths()
         out = np.where(np.isfinite(away), np.maximum(self.estimates - away, -1.0), -1.0)
@@ -100,7 +105,10 @@ class Contrasts:
 
 
 def leader(lower: Any) -> int:
-    """Return the arm whose worst lower limit against another arm is the best."""
+    """Return the index of the best arm, from lower limits (K, K) of the differences between arms.
+
+    It is the arm whose smallest lower limit against another arm is largest.
+    """
     worst = np.array(lower, float)
     np.fill_diagonal(worst, np.inf)
     return int(worst.min(axis=1).argmax())

@@ -46,7 +46,7 @@ class Diagnosis(NamedTuple):
     unsupported : float
         Mean probability that the policy gives to arms that the logger never chose. NaN if the log does not tell.
     drift : float
-        Mean weight of the second half less the mean weight of the first half, in standard errors.
+        Mean weight of the second half minus the mean weight of the first half, in standard errors.
     verdict : str
         Verdict: "ok", "wide" or "refused".
     reasons : tuple of str
@@ -66,7 +66,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnosis:
-    """Diagnose the weights of a policy.
+    """Check the importance weights of a policy, and say if the log can tell the policy's value.
 
     Parameters
     ----------
@@ -85,7 +85,11 @@ def diagnose(weights: np.ndarray, unsupported: float = float("nan")) -> Diagnosi
 
 
 def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float) -> Diagnosis:
-    """Diagnose weights from their moments, the standard error of their mean, and the drift between their halves."""
+    """Return the diagnosis of importance weights, given their moments `m`.
+
+    `error` is the standard error of the mean weight, and `drift` the difference of the mean weight between the two
+    halves of the log, in standard errors. `unsupported` is as in `diagnose`.
+    """
     n = m.rows
     share = m.max_weight / m.weights if m.weights > 0.0 else 1.0
     refused, wide = [], []

@@ -27,10 +27,11 @@ PRIOR_VARIANCE, PRIOR_MEAN = 0.25, 0.5  # of numbers in [0, 1] of which nothing 
 
 
 class LowerLimits:
-    """Lower limits of the mean of x_t, row by row, where x_t >= -k_t and the mean is in [0, 1].
+    """Lower limits of the mean of numbers x, after each row, where x >= -k for bounds k, and the mean is in [0, 1].
 
-    `alpha` is the probability that a limit ever fails. The state is the number of `rows`, `total` = sum of y, `squares`
-    = sum of (y - mean)^2 with y of the module's formula, the formula's three sums, and the highest limit so far.
+    `alpha` is the probability that a limit ever fails. The state is the number of `rows`, `total` and `squares`, the
+    sums of y = x / (k + 1) and of (y - mean)^2, three sums of the formula in doubly_robust.py, and the highest limit so
+    far.
     """
 
     rows: int
@@ -43,7 +44,10 @@ class LowerLimits:
         self.sums, self.highest = np.zeros(3), -np.inf
 
     def add(self, x: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """Add rows x (n,) with bounds k (n,) that do not decrease, and return the limits (n,) after each row."""
+        """Add numbers x (n,) with bounds k (n,), x >= -k, and return the limits (n,) after each row.
+
+        The bounds must not decrease.
+        """
         y, n, least = x / (k + 1.0), self.rows + np.arange(1, len(x) + 1), 1.0 / (k + 1.0)
         if self.rows == 0 and len(x):
             self.total = PRIOR_MEAN * least[0]
@@ -78,7 +82,7 @@ def lower_limits(x: np.ndarray, k: float, alpha: float) -> np.ndarray:
 
 
 class DoublyRobustSequence:
-    """Confidence sequence for a value with a reward model, whatever the logger learns.
+    """Confidence sequence for a policy's value with a reward model, valid also if the logger learns.
 
     Parameters
     ----------
@@ -136,7 +140,7 @@ class DoublyRobustSequence:
         return found
 
     def interval(self) -> Interval:
-        """Return the narrowest limits so far."""
+        """Return the limits of the value that follow from all rows so far."""
         low, high = (max(side.highest, 0.0) for side in self._sides)
         return self.rewards.clip(
             self.rewards.least + self.rewards.span * low, self.rewards.largest - self.rewards.span * high
@@ -144,9 +148,9 @@ class DoublyRobustSequence:
 
 
 def doubly_robust_interval(sample: Sample, rewards: Range, bound: float, alpha: float = 0.05) -> Interval:
-    """Return the narrowest limits so far of a value, from the doubly robust confidence sequence.
+    """Return the narrowest limits so far of a policy's value, from the doubly robust confidence sequence.
 
-    They hold at every time at once, whatever the logger learns.
+    They hold after all rows together, also if the logger learns.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def _identity(weights: np.ndarray, knob: float) -> np.ndarray:
 
 
 def zero_shape(weights: np.ndarray, knob: float) -> np.ndarray:
-    """Return zeros, the shape s(w) = 0."""
+    """Return zeros (n,): the shrunk weights of an estimator that uses no weights."""
     return np.zeros_like(weights)
 
 
@@ -128,7 +128,7 @@ class Estimator:
         return sample if whole else Sample(*(column[sample.modelled] for column in sample))
 
     def terms(self, sample: Sample) -> np.ndarray:
-        """Return the numbers whose mean is the estimate.
+        """Return the numbers, one for each row, whose mean is the estimate.
 
         Their variance divided by n is about the estimator's variance, except for the estimator DM. For self-normalized
         estimators this holds by the delta method.
@@ -196,7 +196,7 @@ class Estimator:
 
 
 def get_estimator(name: str, knob: Any = None) -> Estimator:
-    """Return the estimator of a name.
+    """Return the estimator with a name.
 
     Parameters
     ----------

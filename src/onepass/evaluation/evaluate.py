@@ -112,7 +112,7 @@ class Evaluation:
 
     @property
     def verdict(self) -> str:
-        """Verdict of the diagnosis: "ok", "wide" or "refused"."""
+        """Verdict on what the log can tell of the policy's value: "ok", "wide" (too little data) or "refused"."""
         return self.diagnosis.verdict
 
     def to_dict(self) -> dict[str, Any]:
@@ -315,8 +315,9 @@ def summarize_sample(
 ) -> Evaluation:
     """Compute the diagnosis, estimates and limits of a sample.
 
-    `max_weights` (n,) are the largest possible weights of the rows, None if not known. `missing` is the policy's mass
-    on arms without support. `average` is True if the value changes. The other arguments are those of `evaluate`.
+    `max_weights` (n,) are the largest possible weights of the rows, None if not known. `missing` is the mean
+    probability that the policy gives to arms that the logger never chose. `average` is True if the value changes. The
+    other arguments are those of `evaluate`.
     """
     m, modelled = compute_moments(sample.weights, sample.rewards), any(get_estimator(name).models for name in names)
     anytime = AnytimeLimits(rewards, alpha, average, modelled)
@@ -361,7 +362,7 @@ def _estimate(one: Estimator, sample: Sample, rewards: Range, alpha: float) -> E
 
 
 def moment_intervals(m: Moments, rewards: Range, alpha: float) -> dict[str, Interval]:
-    """Return the intervals that are valid for a fixed sample, by name, from moments of weights and rewards."""
+    """Return confidence intervals for a fixed number of rows, by name, from the moments `m` of weights and rewards."""
     return {
         "bernstein": intervals.bernstein(m, rewards, alpha),
         "clopper-pearson": intervals.clopper_pearson(m, rewards, alpha),
@@ -370,7 +371,7 @@ def moment_intervals(m: Moments, rewards: Range, alpha: float) -> dict[str, Inte
 
 
 def open_fraction(name: str, value: Any) -> float:
-    """Return a float above 0 and below 1, or raise ValueError."""
+    """Return `value` as a float, or raise ValueError unless it is above 0 and below 1."""
     number = check.fraction(name, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must be above 0 and below 1, got {check.quote(value)}")

@@ -149,7 +149,7 @@ def _rows_or_none(
 
 
 def event_rows(event: Any, features: Callable[[Any], Any] | None, default: float) -> Iterator[Row]:
-    """Yield the rows of an event."""
+    """Yield the rows of an event: one for each slot of the decision, with its arm, propensity, reward and features."""
     decision = event.decision
     if decision.deferred and event.activation is None:
         return

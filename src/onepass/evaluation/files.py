@@ -177,7 +177,7 @@ def count_decisions(path: str | Path, format: str | None = None) -> int:
 
 
 def to_json_lines(found: dict[str, Evaluation]) -> str:
-    """Format evaluations as lines of JSON, one per policy. Numbers that are not finite become null."""
+    """Format the evaluations `found`, by policy, as lines of JSON. Numbers that are not finite become null."""
 
     def replace_nonfinite(value: Any) -> Any:
         if isinstance(value, dict):
@@ -191,7 +191,7 @@ def to_json_lines(found: dict[str, Evaluation]) -> str:
 
 
 def format_table(found: dict[str, Evaluation]) -> str:
-    """Format evaluations as aligned lines.
+    """Format the evaluations `found`, by policy, as aligned lines.
 
     The columns are verdict, value and its estimator, limits at any time, and effective rows. Reasons stand below.
     """

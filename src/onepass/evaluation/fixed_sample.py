@@ -46,7 +46,7 @@ LOGGER_CHANGED = (
 def gain_interval(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> Interval:
     """Return limits, at level 1 - alpha, of the difference of two self-normalized values for one look at a planned end.
 
-    w and u (n,) are the weights of both policies, and r (n,) the rewards in [0, 1].
+    w and u (n,) are the importance weights of both policies, and r (n,) the rewards in [0, 1].
     """
     more = HALF if bool(((r == 0.0) | (r == 1.0)).all()) else 0.0
     (one, terms, rest), (two, others, left) = _self_normalize(w, r, more), _self_normalize(u, r, more)
@@ -78,7 +78,7 @@ def adjusted_gain(
     u : weights (n,) of the present policy.
     values : predicted values (n,) of the candidate.
     others : predicted values (n,) of the present policy.
-    rest : rewards less their predictions (n,), of rewards in [0, 1].
+    rest : rewards minus their predictions (n,), of rewards in [0, 1].
     alpha : error probability.
     """
     one, two = float(w @ rest / w.sum()), float(u @ rest / u.sum())

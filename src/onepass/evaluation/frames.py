@@ -94,7 +94,7 @@ class DirtyRows:
 
 
 class FrameColumns:
-    """Columns of a frame that are checked one after the other, and the dirty rows found so far.
+    """Columns of a frame that are checked one after the other, and the dirty (unusable) rows found so far.
 
     `frame` is a pandas or polars frame, or a mapping of columns.
     """
@@ -109,7 +109,7 @@ class FrameColumns:
         self._first: dict[int, DirtyRow] = {}
 
     def column(self, argument: str, name: str) -> np.ndarray:
-        """Return a column. Raises ValueError if the frame has none of this name."""
+        """Return the column `name`. Raises ValueError, which names the `argument`, if the frame has no such column."""
         if name not in self._columns:
             raise ValueError(
                 f"{argument} must be a column of the frame ({', '.join(self._columns)}), got {quote(name)}"
@@ -130,7 +130,7 @@ class FrameColumns:
         return out
 
     def rewards(self, name: str, default: float | None, limits: tuple[float, float] | None) -> np.ndarray:
-        """Return rewards; `default` in empty cells, and dirty rows outside of `limits`."""
+        """Return the rewards (n,) of a column, with `default` in empty cells; rows outside of `limits` are dirty."""
         column = self.column("reward", name)
         missing = _missing(column)
         if default is not None and missing.any():
@@ -143,7 +143,7 @@ class FrameColumns:
         return out
 
     def propensities(self, name: str) -> np.ndarray:
-        """Return probabilities above 0 and at most 1; rows with other values are reported as dirty."""
+        """Return the probabilities (n,) of a column, above 0 and at most 1; rows with other values become dirty."""
         column = self.column("propensity", name)
         out = self.numbers(name, column)
         self.mark((out <= 0.0) | (out > 1.0), f"{name} is no probability above 0 and at most 1", column)
@@ -211,12 +211,12 @@ class FrameColumns:
         return out
 
     def report(self, arms: np.ndarray) -> DirtyRows:
-        """Return the report of all dirty rows. `arms` (n,) are indices, -1 for rows without a valid arm."""
+        """Return the report of all dirty rows; `arms` (n,) are the rows' arms by index, -1 without a valid arm."""
         rows = tuple(self._first[row] for row in sorted(self._first))
         return DirtyRows(rows, self.total, _loss_warning(arms, self.clean()))
 
     def clean(self) -> np.ndarray:
-        """Return a mask (n,) of the rows that are not dirty."""
+        """Return a mask (n,) that is True for rows with valid cells only."""
         out = np.ones(self.total, bool)
         out[list(self._first)] = False
         return out
@@ -241,9 +241,9 @@ def _loss_warning(arms: np.ndarray, clean: np.ndarray) -> str | None:
 
 
 def fixed_split(arms: np.ndarray, propensities: np.ndarray, count: int) -> np.ndarray | None:
-    """Return the probabilities (count,) of the arms in a fixed split, or None if the propensities show none.
+    """Return the probabilities (count,) of the arms if they were the same in all rows, else None.
 
-    They show one if every arm has the same propensity in all of its rows, and these propensities add up to 1.
+    They were the same if every arm has one propensity in all of its rows, and these propensities add up to 1.
     """
     out = np.zeros(count)
     out[arms] = propensities
@@ -251,7 +251,7 @@ def fixed_split(arms: np.ndarray, propensities: np.ndarray, count: int) -> np.nd
 
 
 def split_from(given: Any, names: tuple[str, ...] | None, count: int) -> np.ndarray:
-    """Return the probabilities (count,) of a split, given as a mapping by arm or as one number for all arms."""
+    """Return the probabilities (count,) of arms, given as a mapping from arm to probability, or one number for all."""
     if isinstance(given, Mapping):
         by_name = {str(name): check.fraction("propensity", value) for name, value in given.items()}
         known = tuple(map(str, range(count))) if names is None else names

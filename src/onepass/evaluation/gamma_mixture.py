@@ -24,9 +24,10 @@ SMALLEST = 1e-290  # of the regularized function, whose digits are all right abo
 
 
 def log_wealth(s: float, v: float, c: float = MIXING) -> float:
-    """Return log W(s, v), the log wealth of the gamma-exponential mixture for the sum s and the variance v.
+    """Return the log wealth of a bettor whose bets are a gamma-exponential mixture, for the sum s and the variance v.
 
-    A larger mixture parameter `c`, above 0, has more weight on small bets.
+    s is the sum of the terms that were bet on, and v that of their squares. A larger parameter `c`, above 0, puts more
+    weight on small bets.
     """
     a, x = v + c, s + v + c
     return -math.inf if x <= 0.0 else s + v - a * math.log(x) + _log_lower_gamma(a, x) + _constant(c)
@@ -68,7 +69,10 @@ def lower_limit(weights: np.ndarray, rewards: np.ndarray, alpha: float) -> float
 
 
 def gamma_mixture(sample: Sample, rewards: Range, alpha: float) -> Interval:
-    """Return limits of the value of a policy, which fail with probability at most `alpha`."""
+    """Return confidence limits of a policy's value, which fail at any time with probability at most `alpha`.
+
+    `sample` holds weights and rewards, and `rewards` is the range of possible rewards.
+    """
     scaled = (sample.rewards - rewards.least) / rewards.span
     low, high = (lower_limit(sample.weights, r, alpha) for r in (scaled, 1.0 - scaled))
     return rewards.clip(rewards.least + rewards.span * low, rewards.least + rewards.span * (1.0 - high))

@@ -73,7 +73,7 @@ def _check(guardrail: Any) -> None:
 
 
 class HarmTest:
-    """Test of one guardrail, looked at after every decision.
+    """Sequential test of one guardrail, which may be looked at after every decision.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class HarmTest:
     alpha : float
         Probability of a false stop, above 0 and below 1.
     log_wealth : array of shape (8,), default None
-        Logarithm of the wealth of every bet so far. None begins.
+        Logarithm of the wealth of every bet so far. None starts a new test.
     count : int, default 0
         Number of outcomes so far.
     total : float, default 0.0
@@ -105,12 +105,12 @@ class HarmTest:
 
     @property
     def centre(self) -> float:
-        """Centre c for the next decision."""
+        """Mean of the outcomes so far, with a few imagined zeros, which is subtracted from the next outcome."""
         return self.total / (self.count + PRIOR)
 
     @property
     def evidence(self) -> float:
-        """Wealth so far: at least 1 / alpha is a rejection."""
+        """Evidence so far that the claim is false; the claim is rejected once it reaches 1 / alpha."""
         most = float(self.log_wealth.max())
         return math.exp(min(most, 700.0)) * float(np.exp(self.log_wealth - most).mean())
 
@@ -122,9 +122,11 @@ class HarmTest:
         Parameters
         ----------
         policy_weight, baseline_weight : float
-            p(a) / m(a) and pi(a) / m(a) of the arm shown, at least 0.
+            Probability of the arm shown under the policy, and under the baseline, divided by the probability with which
+            it was shown; at least 0.
         share : float
-            Share of the policy in the mixture m, above 0 and below 1, fixed before the arm was drawn.
+            Probability with which the policy, and not the baseline, decided; above 0 and below 1, fixed before the
+            draw.
         value : float
             The outcome, from 0 to `upper`.
         centre : float, default 0.0
@@ -147,7 +149,7 @@ class HarmTest:
         self.is_harmful = self.is_harmful or self.evidence >= 1.0 / self.alpha
 
     def check_value(self, value: Any) -> float:
-        """Return a checked outcome.
+        """Return an outcome as a float after a check of its range.
 
         Parameters
         ----------

@@ -62,7 +62,9 @@ def evaluate_list_rewards(
     """Estimate what a policy would have earned per list, from rewards of whole lists.
 
     This is the pseudo-inverse estimator (Swaminathan et al. 2017). It assumes that the expected reward of a list is a
-    sum over its positions of a part that depends on the arm there. The formula is at the top of the module.
+    sum over its positions of a part that depends on the arm there. The estimate is the mean over lists s of q^T G^+ 1_s
+    times the reward. 1_s marks which arm stands at which position, q is the mean of 1_s over lists of the policy, G^+
+    is the pseudo-inverse of the mean of 1_s 1_s^T over lists of the logging policy.
 
     Parameters
     ----------
@@ -167,7 +169,11 @@ def list_probabilities(first: np.ndarray, k: int) -> np.ndarray:
 
 
 def list_moments(probabilities: np.ndarray) -> np.ndarray:
-    """Return E[1_s 1_s^T] (k K, k K) of lists with these probabilities: how often two arms stand at two positions."""
+    """Return how often two arms stand at two positions of a list, as a matrix (k K, k K) of probabilities.
+
+    `probabilities` holds the probability of every list of k of K arms. Row and column j K + a stand for arm a at
+    position j.
+    """
     k, arms = probabilities.ndim, len(probabilities)
     out = np.zeros((k, arms, k, arms))
     for i in range(k):

@@ -89,12 +89,12 @@ class Moments:
 
     @property
     def ips(self) -> float:
-        """Mean of w r."""
+        """Mean of w r, the estimate by inverse propensity scores (IPS)."""
         return self.products / self.rows
 
     @property
     def snips(self) -> float:
-        """Ratio sum w r / sum w, 0 if all weights are 0."""
+        """Self-normalized estimate sum w r / sum w; 0 if all weights are 0."""
         return self.products / self.weights if self.weights > 0.0 else 0.0
 
     @property

@@ -102,9 +102,9 @@ def draw_differences(comparison: Any, axes: Any = None) -> Any:
 
 
 def draw_curves(found: Mapping[str, np.ndarray], axes: Any = None) -> Any:
-    """Draw learning curves by name: the mean of importance weight times reward over all rows so far.
+    """Draw learning curves: the mean of importance weight times reward over all rows so far.
 
-    An array (points, 2) has the number of rows, and the mean since the point before.
+    `found` maps names to arrays (points, 2), with the number of rows and the mean since the point before.
 
     Returns Matplotlib axes: `axes`, or new ones if it is None.
     """
@@ -120,7 +120,7 @@ def draw_curves(found: Mapping[str, np.ndarray], axes: Any = None) -> Any:
 
 
 def plot_values(found: Mapping[str, Any], path: str | Path) -> Path:
-    """Save the picture of `draw_values`. The ending of `path` selects the file type."""
+    """Save the picture of the evaluations `found`, as `draw_values` draws it; the ending of `path` selects the type."""
     return _save_figure(draw_values(found, _make_axes(1.2 + HEIGHT * len(found), shown=False)), path)
 
 
@@ -131,5 +131,5 @@ def plot_differences(comparison: Any, path: str | Path) -> Path:
 
 
 def plot_curves(found: Mapping[str, np.ndarray], path: str | Path) -> Path:
-    """Save the picture of `draw_curves`. The ending of `path` selects the file type."""
+    """Save the picture of learning curves `found` that `draw_curves` draws; the ending of `path` selects the type."""
     return _save_figure(draw_curves(found, _make_axes(4.0, shown=False)), path)

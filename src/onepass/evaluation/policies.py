@@ -25,7 +25,7 @@ Policy = Callable[[Log, int], np.ndarray]  # a block and the place of its first 
 
 
 def read_policy(given: Any) -> Any:
-    """Return the policy that text or a path describes, and any other policy as it is.
+    """Return the policy that `given`, a text or a path, describes; any other `given` is returned as it is.
 
     Text is "uniform", "logged", "always:ARM", the path of a saved bandit, or else the name of an arm.
     """
@@ -45,7 +45,10 @@ def read_policy(given: Any) -> Any:
 
 
 def make_policy(given: Any, log: Log) -> Policy:
-    """Return a policy as a function of blocks; raise ValueError if it is invalid, or an array has the wrong shape."""
+    """Return the policy `given` as a function that maps a part of a log to action probabilities (n, K).
+
+    Raises ValueError if the policy is invalid, or an array has the wrong shape.
+    """
     given = ConstantPolicy(given) if isinstance(given, str) and given in (log.names or ()) else read_policy(given)
     if hasattr(given, "action_probabilities"):
         return lambda block, start: _check_probabilities(given.action_probabilities(block), block)
@@ -72,7 +75,7 @@ def make_policy(given: Any, log: Log) -> Policy:
 
 
 def policy_input(block: Log) -> np.ndarray:
-    """Return the contexts of a block, or its requests if these are records.
+    """Return the contexts of a log, as a policy takes them: arrays, or the requests if contexts are dictionaries.
 
     Raises ValueError if the log has neither.
     """
@@ -97,10 +100,10 @@ def policy_changes(policy: Any) -> bool:
 
 
 def bandit_probabilities(bandit: Any, block: Log) -> np.ndarray:
-    """Return the probabilities of a bandit's decisions for the rows of a block.
+    """Return the action probabilities (n, K) of a bandit for the n rows of a log.
 
-    The probabilities have the shape (n, K). Decisions are made under ids of their own, so the bandit's random generator
-    does not advance. Rows that offer the same arms are decided together.
+    Decisions are made under ids of their own, so the bandit's random generator does not advance. Rows that offer the
+    same arms are decided together.
     """
     if block.requests is not None:
         return _request_probabilities(bandit, block)
@@ -131,7 +134,7 @@ def _request_probabilities(bandit: Any, block: Log) -> np.ndarray:
 
 
 def reads_contexts(policy: Any) -> bool:
-    """Return True if a policy needs more of a log than the set of arms."""
+    """Return True if a policy needs the contexts of a log, and not only the arms on offer."""
     policy = read_policy(policy)
     return (
         hasattr(policy, "bandit")

@@ -40,12 +40,12 @@ class LearningPolicy:
         self.bandit, self.batch_size = bandit, check.integer("every", batch_size, 1)
 
     def action_probabilities(self, block: Log) -> np.ndarray:
-        """Return the probabilities of a block, each from the rows before it, and learn the block.
+        """Return the probabilities of the arms for each decision of a log, from the rows before it, and learn the log.
 
         Parameters
         ----------
         block : Log
-            Block of n decisions with contexts.
+            Log of n decisions with contexts.
 
         Returns
         -------

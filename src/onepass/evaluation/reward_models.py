@@ -142,16 +142,16 @@ def _arm_features(log: Log, arms: np.ndarray) -> np.ndarray:
 
 
 def make_reward_model(given: Any) -> Any:
-    """Return a reward model: `RidgeModel()` for None, and a scikit-learn regressor wrapped in `RegressorModel`."""
+    """Return the reward model `given`: `RidgeModel()` for None, and a scikit-learn regressor in a `RegressorModel`."""
     if given is None:
         return RidgeModel()
     return given if isinstance(given, RidgeModel | RegressorModel) else RegressorModel(given)
 
 
 class ProgressivePredictor:
-    """Predictor of rewards for one block of a log after the other, by a model that has learned the blocks before.
+    """Predictor of rewards for one part of a log after the other, by a model that has learned the parts before.
 
-    The first block is cut into `folds` parts. Each of them is predicted by a model of the parts before it.
+    The first part is cut into `folds` pieces, each predicted by a model that has learned the pieces before.
     """
 
     def __init__(self, model: RidgeModel | RegressorModel, folds: int = FOLDS) -> None:
@@ -159,7 +159,7 @@ class ProgressivePredictor:
         self._last: Log | None = None
 
     def predict(self, block: Log) -> tuple[np.ndarray, np.ndarray]:
-        """Return predicted rewards (n, K) and the rows (n,) with a prediction.
+        """Return predicted rewards (n, K), and a mask (n,) that is True for rows with a prediction.
 
         Predictions are 0 for rows before the model has learned its first row.
         """

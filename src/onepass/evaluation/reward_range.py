@@ -77,7 +77,7 @@ class Range(NamedTuple):
 
 
 def make_range(value: Any) -> Range:
-    """Return a range from (least, largest), or raise ValueError."""
+    """Return a `Range` from (least, largest), or raise ValueError for invalid limits."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise ValueError(f"reward_range must be (least, largest), got {quote(value)}")
     least, largest = (check.real("reward_range", end) for end in value)

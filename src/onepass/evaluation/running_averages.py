@@ -26,9 +26,10 @@ MIXED = (1.0, 30.0, 1000.0)  # c of each third
 
 
 class RunningAverages:
-    """Several running averages of numbers that arrive row by row, with limits.
+    """Running averages of several numbers that arrive row by row, with confidence limits.
 
-    `count` is the number of averages. `sums` (2, count) are the sums of x and of (x - c)^2 over the `rows` rows so far.
+    `count` is the number of averages. `sums` (2, count) are the sums over the `rows` rows so far of x and of (x - c)^2,
+    where c is a prediction of x made before.
     """
 
     rows: int
@@ -51,26 +52,27 @@ class RunningAverages:
         self.rows += len(x)
 
     def concat(self, other: "RunningAverages") -> "RunningAverages":
-        """Return the averages of these rows followed by the rows of `other`, which began without rows.
-
-        Products multiply, so sums add.
-        """
+        """Return the averages of these rows followed by the rows of `other`, which began without rows."""
         return RunningAverages(self._sums.shape[1], self._sums + other._sums, self.rows + other.rows)
 
     @property
     def means(self) -> np.ndarray:
-        """Averages of x (count,), 0 before the first row."""
+        """Averages (count,) of the numbers so far, 0 before the first row."""
         return self._sums[0] / max(self.rows, 1)
 
     @property
     def sums(self) -> np.ndarray:
-        """Sums (2, count) of x and of (x - c)^2; with `rows` they are the whole state."""
+        """Sums (2, count) of the numbers x and of (x - c)^2, where c is a prediction of x made before.
+
+        Together with `rows` they are the whole state.
+        """
         return self._sums
 
     def lower(self, which: int, alpha: float) -> float:
-        """Return a lower limit of the average number `which`, an average of expectations; it is at least 0.
+        """Return a lower limit, at least 0, of the average with index `which`.
 
-        The average is ever below the limit with probability at most `alpha`.
+        The limit is for the average of the numbers' expectations, given the past. The probability that this average is
+        ever below the limit is at most `alpha`.
         """
         (total, v), wanted = self._sums[:, which].tolist(), -math.log(alpha)
 
@@ -83,7 +85,7 @@ class RunningAverages:
 
 
 def mixture_log_wealth(s: float, v: float) -> float:
-    """Return log W(s, v), the log wealth of the mixture for the sum s and the variance v."""
+    """Return the log wealth of a mixture of bets, for the sum s of the terms bet on and the sum v of their squares."""
     each = [log_wealth(s, v, c) for c in MIXED]
     most = max(each)
     return most + math.log(sum(math.exp(one - most) for one in each) / len(each)) if most > -math.inf else most

@@ -40,12 +40,12 @@ class Sample(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """Number of rows of the sample."""
         return len(self.weights)
 
     @property
     def products(self) -> np.ndarray:
-        """Products w r (n,)."""
+        """Products (n,) of the importance weight w and the reward r of each row."""
         return self.weights * self.rewards
 
 

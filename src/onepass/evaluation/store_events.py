@@ -10,7 +10,7 @@ from typing import Any
 
 
 def events_from_store(store: Any, loop: str | None = None) -> Iterator[Any]:
-    """Yield the events of a store, of one loop or of all (None)."""
+    """Yield the decisions of a store with their learned rewards, as events; `loop` None takes all loops."""
     from onepass.log import Activation, Event, Join, Outcome
     from onepass.log.import_export import outcomes_from_join
 

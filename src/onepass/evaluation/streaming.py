@@ -95,9 +95,9 @@ class SweepResult(NamedTuple):
 
     Parameters
     ----------
-    tallies : statistics of every policy.
-    bounds : largest possible weight of every policy.
-    masses : every policy's mass on each arm, if distributions are not known.
+    tallies : statistics of every policy, by name.
+    bounds : largest possible weight of every policy, by name.
+    masses : every policy's summed probability (K,) of each arm, if the logger's distributions are not known.
     chosen : number of times that each arm was chosen.
     rows : number of rows.
     """
@@ -109,7 +109,7 @@ class SweepResult(NamedTuple):
     rows: int
 
     def concat(self, other: "SweepResult") -> "SweepResult":
-        """Return the result of this part of a log followed by another part."""
+        """Return the result for this part of a log followed by the part of `other`."""
         masses = {
             name: _add_padded(self.masses.get(name, np.zeros(0)), other.masses.get(name, np.zeros(0)))
             for name in self.masses.keys() | other.masses.keys()
@@ -123,7 +123,7 @@ class SweepResult(NamedTuple):
         )
 
     def evaluations(self) -> dict[str, Evaluation]:
-        """Return all evaluations by policy. Raises ValueError if there was no row."""
+        """Return the evaluation of every policy, by name. Raises ValueError if there was no row."""
         if self.rows == 0:
             raise ValueError("log must have at least one row")
         found = {}
@@ -146,7 +146,10 @@ def sweep(
     average: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> SweepResult:
-    """Make one pass over a log, or a part of it. The arguments and errors are those of `evaluate_many`."""
+    """Make one pass over a log, or a part of it, and return the statistics of all policies.
+
+    The arguments and errors are those of `evaluate_many`.
+    """
     if not policies:
         raise ValueError("policies must hold at least one policy by name")
     rewards, alpha = make_range(reward_range), 1.0 - open_fraction("level", level)
@@ -203,7 +206,10 @@ def _add_padded(sums: np.ndarray, more: np.ndarray) -> np.ndarray:
 
 
 def summarize_statistics(tally: PolicyStatistics, bound: WeightBound) -> Evaluation:
-    """Compute the diagnosis, estimates and limits of a policy from its statistics."""
+    """Return the diagnosis, estimates and limits of a policy from its statistics `tally`.
+
+    `bound` gives the largest possible weight.
+    """
     diagnosis = tally.diagnosis()
     estimates = {
         one.name: _estimate(one, terms, tally.rewards, tally.alpha)

@@ -29,8 +29,9 @@ PIECES = 128  # of the path: its middle is known to one in 64 of all rows
 class TermStatistics:
     """Statistics of one estimator over `rows` rows, from which its value and standard error follow.
 
-    A row has three terms: the correction a = s(w) (r - q), the shrunk weight s = s(w), and the predicted value v.
-    `means` (3,) are their means, and `squares` (3, 3) the sums of products about the means.
+    A row with importance weight w and reward r has three terms: the correction s (r - q), the shrunk weight s = s(w),
+    and the predicted value v of the policy, where q is the predicted reward of the chosen arm. `means` (3,) are their
+    means, and `squares` (3, 3) the sums of products about the means.
     """
 
     rows: int
@@ -46,7 +47,7 @@ class TermStatistics:
         return TermStatistics(rows, self.means + away * (other.rows / rows), squares)
 
     def estimate(self, one: Estimator) -> tuple[float, float]:
-        """Return value and standard error, equal to `Estimator.value` and `Estimator.deviation` of the rows."""
+        """Return the value and the standard error of the estimator `one`, equal to those computed from the rows."""
         if self.rows == 0:
             return float("nan"), float("nan")
         a, s, v = self.means
@@ -76,14 +77,17 @@ def term_statistics(estimator: Estimator, sample: Sample) -> TermStatistics:
 
 
 class WeightPath:
-    """Weights along the log: rows, sum of w and sum of w^2 for pieces with equal numbers of blocks."""
+    """Sums of importance weights along a log, to find drift: rows, sum of w and sum of w^2 of consecutive pieces.
+
+    The pieces have equal numbers of blocks.
+    """
 
     def __init__(self) -> None:
         self._pieces: list[np.ndarray] = []
         self._blocks, self._held = 1, 0
 
     def add(self, m: Moments) -> None:
-        """Add the moments of a block."""
+        """Add the rows of a block, given by the moments `m` of their weights."""
         if self._held == 0:
             self._pieces.append(np.zeros(3))
         self._pieces[-1] += (m.rows, m.weights, m.square_weights)
@@ -93,7 +97,7 @@ class WeightPath:
             self._blocks *= 2
 
     def concat(self, other: "WeightPath") -> "WeightPath":
-        """Return this path followed by another one."""
+        """Return the sums along this log, followed by those along the log of `other`."""
         found = WeightPath()
         found._blocks, found._pieces = max(self._blocks, other._blocks), [*self._pieces, *other._pieces]
         while len(found._pieces) >= PIECES:
@@ -103,9 +107,9 @@ class WeightPath:
         return found
 
     def drift(self) -> float:
-        """Return the mean weight of the second half less the mean of the first half, in standard errors.
+        """Return the mean weight of the log's second half minus that of the first half, in standard errors.
 
-        Returns 0 for fewer than two pieces, or rows.
+        Returns 0 for fewer than two pieces or fewer than two rows.
         """
         if len(self._pieces) < 2:
             return 0.0
@@ -124,7 +128,7 @@ class PolicyStatistics:
 
     Parameters
     ----------
-    rewards : range of rewards.
+    rewards : range of possible rewards.
     estimators : estimators to compute, with their arguments.
     alpha : error probability of all limits.
     average : True if anytime limits are for the average value so far, for a policy or a world that changes.
@@ -151,8 +155,8 @@ class PolicyStatistics:
         """Add a block of rows.
 
         `max_weights` (n,) are the largest possible weights of the rows, None if not known. `unsupported` is the
-        policy's mass on arms without support, summed over the rows. `ceiling` is the largest weight of any policy in
-        the first row.
+        policy's probability of arms that the logger never chose, summed over the rows. `ceiling` is the largest weight
+        of any policy in the first row.
         """
         m = compute_moments(sample.weights, sample.rewards)
         self.moments += m

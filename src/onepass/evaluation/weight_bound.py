@@ -20,15 +20,18 @@ EVEN = 1e-9  # of 1: what rounding may change of a propensity times the number o
 
 
 class WeightBound:
-    """Largest possible weight of a log's rows.
+    """Largest possible importance weight of each row of a log, as far as it is known.
 
     `given` is the caller's bound, at least 1, or None to take it from the log.
 
     Attributes
     ----------
-    known : True if the bound was given, or follows from the log for every row so far. max_weight : largest bound of any
-    row so far; if that is not known, the largest weight seen. ceiling : largest weight that any policy could have in
-    the first row, None if not known.
+    known : bool
+        True if the bound was given, or follows from the log for every row so far.
+    max_weight : float
+        Largest bound of any row so far; if it is not known, the largest weight seen.
+    ceiling : float or None
+        Largest weight that any policy could have in the first row, None if not known.
     """
 
     known: bool
@@ -44,7 +47,7 @@ class WeightBound:
     def update(self, block: Log, p: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
         """Return the largest possible weights (n,) of a block, or None if they are not known.
 
-        `p` (n, K) are the policy's probabilities, `weights` (n,) its weights.
+        `p` (n, K) are the policy's probabilities, and `weights` (n,) its importance weights.
         """
         max_weights, ceiling = (
             (np.full(len(block), self.given), self.given) if self.given else _largest_weights(block, p, weights)
@@ -57,7 +60,7 @@ class WeightBound:
         return max_weights
 
     def concat(self, other: "WeightBound") -> "WeightBound":
-        """Return the bound of two parts of a log together."""
+        """Return the bound for this part of a log followed by the part of `other`."""
         found = WeightBound(self.given)
         found.known, found.max_weight = self.known and other.known, max(self.max_weight, other.max_weight)
         found.ceiling = self.ceiling
@@ -65,7 +68,7 @@ class WeightBound:
 
     @property
     def value(self) -> float:
-        """The given bound, or else the largest weight."""
+        """Largest possible weight: the bound that was given, or else the largest one found."""
         return self.max_weight if self.given is None else self.given
 
 

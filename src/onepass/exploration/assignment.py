@@ -17,11 +17,11 @@ NONE = -1
 def augment(
     eligible: np.ndarray, slot: int, free: np.ndarray, match: np.ndarray, owner: np.ndarray, reached: np.ndarray
 ) -> bool:
-    """Give `slot` an arm, moving other slots to other arms if needed.
+    """Give `slot` an arm in an assignment of arms to slots, moving other slots to other arms if needed.
 
     Returns False, and changes nothing, if no arm is left. Shapes: eligible (k, K); free (K,), arms that may be used;
     match (k,), arms of slots; owner (K,), slots of arms. `reached` (k,) becomes True for the slots that were tried.
-    After a failure, all these slots together have one arm fewer than there are slots.
+    If it fails, the arms that may be used for these slots are one fewer than the slots.
     """
     k, count = eligible.shape
     before, queue = np.full(count, NONE), np.empty(k, np.int64)
@@ -64,7 +64,7 @@ def unfillable_slots(eligible: np.ndarray, free: np.ndarray) -> np.ndarray:
 
 @compiled
 def exclude_dead_ends(eligible: np.ndarray, slot: int, open_arms: np.ndarray, free: np.ndarray) -> None:
-    """Exclude, in open_arms (K,), the arms of `slot` after which a later slot could not be filled.
+    """Set open_arms (K,) to False for arms that would leave a later slot without an arm if `slot` took them.
 
     `eligible` (k, K) is the mask of each slot; `free` (K,) marks arms that no earlier slot has taken.
     """

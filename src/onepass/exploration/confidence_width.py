@@ -70,9 +70,10 @@ class Theory:
 
 
 class Strength(NamedTuple):
-    """Multiplier beta as compiled code reads it: `scale`, times the confidence radius if `theory` is not empty.
+    """Multiplier of the confidence widths as compiled code reads it.
 
-    `theory` holds (noise, parameter_bound, row_bound, delta), the arguments of `Theory`.
+    It is `scale`, times the confidence radius if `theory` is not empty. `theory` holds (noise, parameter_bound,
+    row_bound, delta), the arguments of `Theory`.
     """
 
     scale: float

@@ -42,25 +42,25 @@ class ArmStatistics(NamedTuple):
 
 @partial(generic, default=True)
 def strength(rule: Any) -> Strength:
-    """Return the multiplier beta that the rule asks for. Default: 0."""
+    """Return the `Strength` of an exploration rule: the multiplier beta of confidence widths. Default: 0."""
     return Strength(scale=0.0, theory=np.empty(0))
 
 
 @partial(generic, default=True)
 def needs_widths(rule: Any) -> bool:
-    """Return True if the rule uses `ArmStatistics.widths`. Default: False."""
+    """Return True if the exploration rule uses the arms' confidence widths. Default: False."""
     return False
 
 
 @partial(generic, default=True)
 def needs_residual(rule: Any) -> bool:
-    """Return True if the rule uses `ArmStatistics.residual`. Default: False."""
+    """Return True if the exploration rule uses the size of past prediction errors. Default: False."""
     return False
 
 
 @partial(generic, default=True)
 def needs_reward_scale(rule: Any) -> bool:
-    """Return True if the rule uses differences of means, not only their order. Default: False.
+    """Return True if the exploration rule uses differences of means, not only their order. Default: False.
 
     Models with a link function then pass expected rewards instead of linear scores such as log odds.
     """
@@ -69,13 +69,13 @@ def needs_reward_scale(rule: Any) -> bool:
 
 @partial(generic, default=True)
 def draws(rule: Any) -> int:
-    """Return how many draws of the parameter the rule uses. Default: 0."""
+    """Return how many random draws of the model's parameter the exploration rule uses. Default: 0."""
     return 0
 
 
 @partial(generic, default=True)
 def score(rule: Any, stats: ArmStatistics) -> np.ndarray:
-    """Return the scores (K,) that arms are ranked by. Default: their means."""
+    """Return the scores (K,) by which the exploration rule ranks the arms. Default: their means."""
     return stats.means.copy()
 
 
@@ -83,7 +83,7 @@ def score(rule: Any, stats: ArmStatistics) -> np.ndarray:
 def action_probabilities(
     rule: Any, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, out: np.ndarray
 ) -> None:
-    """Fill `out` (K,), zeros before, with the action probabilities before the uniform share.
+    """Fill `out` (K,), zeros before, with the rule's action probabilities, before a uniform share is mixed in.
 
     They are 0 for arms that are not in `eligible` (K,), and add up to 1. Default: equal shares for the eligible arms
     with the largest score.

@@ -66,7 +66,7 @@ class EDetector:
 
     `every` is the smallest average number of values between two false alarms, above 1 (default 100,000). `length` is
     the largest number of values that each of the two detectors holds, at least 2 (default 4,096). `seed` is the seed of
-    the random numbers U of the module, at least 0 (default 0). Raises ValueError outside these ranges.
+    the random numbers that break ties, at least 0 (default 0). Raises ValueError outside these ranges.
 
     >>> detector = EDetector(every=1000.0)
     >>> any(detector.add(z) for z in np.random.default_rng(0).random(200)), detector.add(0.5)
@@ -91,7 +91,7 @@ class EDetector:
     def add(self, value: float) -> bool:
         """Add a value, and return True if it raises an alarm.
 
-        `since` is then the number of values since the change began, this one included.
+        After an alarm, the attribute `since` is the estimated number of values since the change, this one included.
         """
         self._first.add(value, self._rng.random())
         if self._count >= self.length // 2:
@@ -103,7 +103,10 @@ class EDetector:
 
 
 def e_value(p: float) -> float:
-    """Return the e-value of p, the mixture of k p^(k - 1) over k from 0 to 1, whose mean over uniform p is 1."""
+    """Return the e-value of a p-value: a measure of evidence whose mean is 1 if p is uniform.
+
+    It is the mixture of k p^(k - 1) over k from 0 to 1.
+    """
     if p <= 0.0:
         return float("inf")
     size = -log(p)

@@ -10,7 +10,7 @@ from onepass.foundation.registry import to_plain
 
 
 class Exploration(ABC):
-    """Base class of exploration rules, which are frozen dataclasses.
+    """Base class of exploration rules: a subclass is a frozen dataclass of the rule's parameters.
 
     Decorate a class of your own with `onepass.extend.savable`, so that bandits with it can be saved.
     """

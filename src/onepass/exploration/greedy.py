@@ -12,7 +12,7 @@ from onepass.foundation.registry import savable
 
 
 class GreedyRule(NamedTuple):
-    """Greedy rule with a uniform share, as compiled code reads it."""
+    """Greedy rule in the form for compiled code; `uniform_share` is the share of random choices."""
 
     uniform_share: float
 

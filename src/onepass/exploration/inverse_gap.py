@@ -32,8 +32,9 @@ from onepass.foundation.registry import savable
 class InverseGapRule(NamedTuple):
     """Inverse gap weighting as compiled code reads it.
 
-    `gamma` is the weight of a gap, and 0 stands for scale sqrt(K t) / sigma. If `plausible`, arms are eliminated by
-    `strength` times their widths. `uniform_share` is the share of uniform choices.
+    `gamma` is the weight of a gap between means; 0 stands for scale sqrt(K t) / sigma, with K arms, t rows learned and
+    the root mean square sigma of prediction errors. If `plausible` is True, only arms within `strength` times their
+    widths of the best one are chosen. `uniform_share` is the share of uniform choices.
     """
 
     gamma: float
@@ -92,8 +93,8 @@ class InverseGap(Exploration):
     Parameters
     ----------
     exploration : float or Theory or None, default 0.1
-        Multiplier beta, at least 0. An arm is plausible if its mean + beta * width is at least the mean - beta * width
-        of the arm with the largest mean. With None all arms are plausible, and no widths are computed.
+        Multiplier beta, at least 0. An arm is plausible if its mean + beta * width is at least the largest
+        mean - beta * width of all arms. With None all arms are plausible, and no widths are computed.
     gamma : float, default None
         Weight of a gap, above 0, in units of 1 / reward. The default is scale * sqrt(K t) / sigma for K plausible arms
         and t learned rows. sigma is the root mean square of the prediction errors so far.

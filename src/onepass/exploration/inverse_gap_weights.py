@@ -17,9 +17,10 @@ def upper_bounds(stats: ArmStatistics) -> np.ndarray:
 
 @compiled
 def gap_scale(scale: float, count: int, stats: ArmStatistics) -> float:
-    """Return gamma = scale sqrt(count t) / sigma, for `count` arms, t rows learned, and sigma the running residual.
+    """Return gamma = scale sqrt(count t) / sigma, the weight of gaps in inverse gap weighting.
 
-    It is 0 before any row is learned, and infinite if no prediction errs.
+    `count` is the number of arms, t the number of rows learned, and sigma the root mean square of prediction errors.
+    gamma is 0 before any row is learned, and infinite if all predictions are exact.
     """
     if stats.residual > 0.0:
         return scale * np.sqrt(count * float(stats.rounds)) / stats.residual

@@ -10,7 +10,7 @@ which little is known has a high upper bound, so its gap is small and it is play
 
 Guarantee: p_a > 0 for every arm. In a round, arms whose upper bound is below that of b by a gap or more have together
 at most the probability K / (K + gamma gap). Sources: LinUCB (Li et al. 2010), and inverse gaps over means from SquareCB
-(Foster and Rakhlin 2020). No regret bound is claimed for both together (measured: docs/recommended.md).
+(Foster and Rakhlin 2020). No regret bound is claimed for both together (measured: docs/recommended_measured.md).
 """
 
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ from onepass.foundation.registry import savable
 class OptimisticGapRule(NamedTuple):
     """Inverse gap weighting over upper bounds, as compiled code reads it.
 
-    `strength` multiplies the widths, `scale` is the factor in gamma, and `uniform_share` is the share of uniform
-    choices.
+    `strength` multiplies the widths, `scale` is the factor of the weight of gaps, and `uniform_share` is the share of
+    uniform choices.
     """
 
     strength: Strength

@@ -12,5 +12,5 @@ def hash_uniform(text: str, purpose: bytes) -> float:
 
 
 def mix_probabilities(p: list[float], q: list[float], share: float) -> list[float]:
-    """Return the action probabilities (K,) of the mixture (1 - share) p + share q."""
+    """Return the action probabilities (K,) of a mixture of two policies, (1 - share) p + share q."""
     return [(1.0 - share) * one + share * other for one, other in zip(p, q, strict=True)]

@@ -22,7 +22,7 @@ NO_UNIFORMS = np.zeros(0)
 
 @lru_cache(maxsize=64)
 def empty_normals(size: int) -> np.ndarray:
-    """Return an array (0, size), the normals of a rule that draws no parameters."""
+    """Return an array (0, size): no normal vectors, for a rule that draws no parameters."""
     return np.zeros((0, size))
 
 
@@ -78,7 +78,7 @@ def uniform(rng: np.random.Generator) -> float:
 
 
 def make_key(salt: int, identity: str) -> str:
-    """Return the key of a decision's random numbers: a keyed hash of its id, as hexadecimal digits."""
+    """Return the key of a decision's random numbers: a hash of its id `identity`, keyed by `salt`, as hexadecimal."""
     return hashlib.blake2b(identity.encode(), key=str(salt).encode()[-64:], digest_size=KEY).hexdigest()
 
 

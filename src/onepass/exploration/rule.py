@@ -11,7 +11,7 @@ from onepass.foundation import check
 
 
 class Rule(NamedTuple):
-    """Exploration rule as bandits hold it, compiled, with the statistics that it needs of a model.
+    """Exploration rule in the form that bandits hold: compiled, and with the statistics it needs from a model.
 
     Parameters
     ----------
@@ -22,11 +22,11 @@ class Rule(NamedTuple):
     text : str
         The rule as a log record names it.
     pairs : int
-        Number of pairs of draws that it uses.
+        Number of pairs of draws of the parameter that the rule uses.
     widths, residual : bool
-        True if the rule uses widths, or the running residual.
+        True if the rule uses confidence widths, or the root mean square of prediction errors.
     rewards : bool
-        True if means must be expected rewards.
+        True if means must be expected rewards, not scores such as log odds.
     strength : Strength
         Multiplier of widths and draws.
     code : dict

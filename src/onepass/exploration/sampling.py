@@ -37,7 +37,7 @@ def sample_action(
 
 @compiled
 def index_of_nth(eligible: np.ndarray, skip: int) -> int:
-    """Return the index of the True in a mask that has `skip` others before it."""
+    """Return the index of the True entry of a mask that comes after `skip` other True entries."""
     for a in range(eligible.size):
         if eligible[a]:
             if skip == 0:
@@ -48,9 +48,9 @@ def index_of_nth(eligible: np.ndarray, skip: int) -> int:
 
 @compiled
 def sample_categorical(p: np.ndarray, lot: float) -> int:
-    """Return the first index at which the cumulative sum of p exceeds `lot`, a number in [0, 1).
+    """Draw an index with probabilities p: the first at which the cumulative sum of p exceeds `lot`.
 
-    The probability of that index is positive, whatever rounding does to the sum.
+    `lot` is a uniform random number in [0, 1). The probability of the index is positive, in spite of rounding.
     """
     total, last = 0.0, -1
     for a in range(p.size):

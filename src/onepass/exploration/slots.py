@@ -18,7 +18,7 @@ NOT_FINITE, NOT_OFFERED, NONE_LEFT = -1, -2, -3  # in place of the first arm
 def fill_slots(
     rule: Any, stats: ArmStatistics, scores: np.ndarray, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sample arms (k,) and their distributions (k, K) for k slots, without replacement.
+    """Choose arms (k,) for k slots without replacement; return them and the distribution (k, K) of each slot.
 
     `uniforms` holds k pairs of uniform numbers. `eligible` (1 or k, K) is one mask for every slot or one for each; with
     one for each, arms are excluded after which a later slot could not be filled (assignment.py). If `greedy`, the slots
@@ -58,7 +58,7 @@ def fill_slots(
 
 @compiled
 def restrict_first_slot(eligible: np.ndarray, arm: int, slots: int) -> np.ndarray:
-    """Repeat the eligible mask (K,) for every slot, (slots, K); in the first slot only `arm` stays eligible."""
+    """Return a mask (slots, K) of eligible arms: `arm` alone for the first slot, and `eligible` (K,) for the others."""
     out = np.zeros((slots, eligible.shape[1]), np.bool_)
     out[0, arm] = eligible[0, arm]
     for j in range(1, slots):
@@ -71,7 +71,7 @@ def restrict_first_slot(eligible: np.ndarray, arm: int, slots: int) -> np.ndarra
 def rank_and_fill(
     rule: Any, stats: ArmStatistics, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Fill slots as `fill_slots` does, and return the scores (K,) that arms are ranked by as well."""
+    """Choose arms for slots as `fill_slots` does, and also return the scores (K,) by which arms are ranked."""
     scores = score(rule, stats)
     arms, p = fill_slots(rule, stats, scores, eligible, uniforms, greedy)
     return arms, p, scores

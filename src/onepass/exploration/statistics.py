@@ -18,9 +18,9 @@ def statistics(
 ) -> ArmStatistics:
     """Return the statistics of K arms for a rule, with independent draws for each arm.
 
-    `beta` is the multiplier of every arm, or one number for all. shifts (pairs, K) holds normals times widths, and the
-    draws are mean +- beta shift, in pairs, so each has the distribution N(mean, (beta width)^2). It is (0, K) if the
-    rule draws nothing. `residual` and `rounds` are as in `ArmStatistics`.
+    `beta` is the multiplier of the width of every arm, or one number for all. shifts (pairs, K) holds normals times
+    widths, and the draws are mean +- beta shift, in pairs, so each has the distribution N(mean, (beta width)^2). It is
+    (0, K) if the rule draws nothing. `residual` and `rounds` are as in `ArmStatistics`.
     """
     count = means.size
     every, samples = np.empty(count), empty_normals(count)

@@ -24,7 +24,7 @@ from onepass.foundation.registry import savable
 
 # Default beta of `Thompson` and of `SingleDrawThompson` for linear models.
 SHARES, SINGLE_DRAW = 0.03, 0.1
-DEVIATIONS = 0.6  # default multiple of the posterior's deviation in a kernel bandit (docs/kernel_bandits.md)
+DEVIATIONS = 0.6  # default multiple of the posterior's deviation in a kernel bandit (docs/bkb_settings.md)
 
 
 class ThompsonRule(NamedTuple):

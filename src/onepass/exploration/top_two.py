@@ -54,7 +54,10 @@ def needs_widths(rule: TopTwoRule) -> bool:
 
 @compiled
 def count_leaders(samples: np.ndarray, eligible: np.ndarray) -> np.ndarray:
-    """Return how often each arm (K,) is the best eligible one in draws of the means (M, K); the first of equals."""
+    """Return how often each arm (K,) is the best eligible one in M draws of the means (M, K).
+
+    The first of several equal arms counts as the best.
+    """
     wins = np.zeros(samples.shape[1])
     for m in range(samples.shape[0]):
         best = -1
@@ -67,7 +70,10 @@ def count_leaders(samples: np.ndarray, eligible: np.ndarray) -> np.ndarray:
 
 @compiled
 def find_rival(leader: int, means: np.ndarray, widths: np.ndarray, eligible: np.ndarray) -> int:
-    """Return the eligible arm that is hardest to tell from the leader, the first of equals; itself if it is alone."""
+    """Return the index of the eligible arm that is hardest to tell from `leader`, or the leader if it is alone.
+
+    It is the arm for which the difference of the means, relative to the widths of both arms, is smallest.
+    """
     rival, least = leader, np.inf
     for b in range(means.size):
         if not eligible[b] or b == leader:

@@ -22,10 +22,10 @@ def is_constant(name: str) -> bool:
 
 
 class Linear(NamedTuple):
-    """Linear functions of d numbers, n of them: slopes (n, d) and parts (n, d).
+    """Linear functions of d numbers, n of them, each split into the parts of the numbers.
 
-    A slope is the change of a function per unit of a number. A part is the slope times the number. For a standardized
-    column it is the slope times the number's deviation from its mean.
+    `slopes` (n, d) holds the change of a function per unit of a number. `parts` (n, d) holds the slope times the
+    number; for a standardized column the slope times the number's deviation from its mean.
     """
 
     slopes: np.ndarray
@@ -33,11 +33,12 @@ class Linear(NamedTuple):
 
 
 class Attribution(NamedTuple):
-    """Attribution of n functions to a map's inputs and to the map's own terms.
+    """Split of n functions of a feature map's output into parts of the inputs and of terms that the map names itself.
 
-    - inputs: the parts of the functions that are attributed to the inputs, or None if there are none.
+    - inputs: the parts that belong to the inputs of the map, or None if there are none.
     - constant (n,): the parts that depend on no number.
-    - names, values (t,), own: names of the map's own t terms, their values, and the functions of them.
+    - names, values (t,): names and values of the t terms that the map names itself, such as products or frequencies.
+    - own: the parts that belong to these terms.
     """
 
     inputs: Linear | None
@@ -61,14 +62,14 @@ class Terms(NamedTuple):
 
 
 def pass_to_inputs(inputs: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
-    """Make the attribution of a linear map, which attributes its functions to its inputs alone."""
+    """Return the attribution of a linear map, which splits functions into parts of its inputs alone."""
     count = len(inputs.slopes)
     none = Linear(np.zeros((count, 0)), np.zeros((count, 0)))
     return Attribution(inputs, np.zeros(count) + constant, (), np.zeros(0), none)
 
 
 def name_terms(names: Iterable[str], values: Any, own: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
-    """Make the attribution of a map that attributes its functions to terms of its own, not to its inputs.
+    """Return the attribution of a map that splits functions into terms of its own, not into parts of its inputs.
 
     `names` and `values` belong to the terms, `own` are the functions of the terms, and `constant` is their constant
     part.
@@ -77,19 +78,25 @@ def name_terms(names: Iterable[str], values: Any, own: Linear, constant: np.ndar
 
 
 def constant_part(features: Linear, z: np.ndarray) -> np.ndarray:
-    """Return the part of functions that does not depend on z (d,). It is 0, unless a later map subtracts a mean."""
+    """Return the part (n,) of n linear functions that does not depend on the features z (d,).
+
+    It is 0, unless a later map subtracts a mean.
+    """
     return (features.parts - features.slopes * z).sum(axis=1)
 
 
 def join(found: Attribution, other: Attribution, inputs: Linear | None) -> Attribution:
-    """Join the named terms of two maps. `inputs` is the linear function of the inputs that both attribute to."""
+    """Return one attribution with the terms of `found` and `other`, those of two maps of the same row.
+
+    `inputs` holds the parts that belong to the inputs of both.
+    """
     own = Linear(*(np.hstack(pair) for pair in zip(found.own, other.own, strict=True)))
     values = np.concatenate([found.values, other.values])
     return Attribution(inputs, found.constant + other.constant, found.names + other.names, values, own)
 
 
 def add(first: Linear | None, second: Linear | None) -> Linear | None:
-    """Add linear functions of the same numbers; None counts as zero."""
+    """Return the sum of linear functions of the same numbers; None counts as zero."""
     if first is None or second is None:
         return second if first is None else first
     return Linear(first.slopes + second.slopes, first.parts + second.parts)

@@ -36,10 +36,11 @@ NONE = -1
 
 
 class Knots(NamedTuple):
-    """Knots of all numbers, as arrays for compiled code. A place is the index of a column.
+    """Values at which the bands of all numbers are, as arrays for compiled code. A place is the index of a column.
 
-    The knots of the number at place p are knots[starts[p] : starts[p + 1]], in order, and `places` holds the places of
-    their bands. unseen[p] is the place for values that would become a knot, or NONE if there is none.
+    A number with few values has *bands*, a further column for each value; the values are called knots. The knots of the
+    number at place p are knots[starts[p] : starts[p + 1]], in order, and `places` holds the places of their bands.
+    unseen[p] is the place for values that would become a knot, or NONE if there is none.
     """
 
     starts: np.ndarray
@@ -49,10 +50,10 @@ class Knots(NamedTuple):
 
 
 class Bands:
-    """Bands of the numbers in a dictionary of feature names.
+    """Bands of numbers that take few values: a band is a further column of features, for one value of the number.
 
     `most` is the largest number of bands for one number; 0 switches bands off. `names` lists the feature names so far,
-    in the order of their places (column indices).
+    in the order of their columns.
     """
 
     def __init__(self, most: int, names: Sequence[str]) -> None:
@@ -73,9 +74,9 @@ class Bands:
                 self._take(of, knot, place)
 
     def begin(self, name: str, place: int) -> None:
-        """Register a new name with its column `place`.
+        """Register a new feature name with the index `place` of its column.
 
-        It may get bands if it is a number that belongs to no vector and no time.
+        The name may get bands if it is a number that belongs to no vector and no time.
         """
         self._knots = None
         if self._most and is_number(name) and VECTOR.fullmatch(name) is None:
@@ -83,10 +84,11 @@ class Bands:
             self.open.add(place)
 
     def next_knot(self, place: int, value: float, rows: float, free: bool) -> float | None:
-        """Return the knot to add for a value learned of a number, or None if no knot is needed.
+        """Return the value at which the number of a column needs a new band, or None if it needs none.
 
-        NaN means that the number becomes a straight line. `rows` counts the rows learned of the number before. `free`
-        is True if there is room for more bands.
+        `place` is the index of the column, and `value` the value that is learned. NaN means that the number loses its
+        bands. `rows` is the number of rows in which the number was learned before. `free` is True if there is room for
+        more bands.
         """
         held = self._held[place]
         if value in held:
@@ -96,9 +98,9 @@ class Bands:
         return np.nan if rows < EARLY * self._most else None
 
     def add_knot(self, of: int, knot: float, place: int) -> None:
-        """Add a band to a number, or make the number a straight line if `knot` is NaN.
+        """Add a band to a number, or remove all bands of the number if `knot` is NaN.
 
-        `of` is the place of the number, `knot` the value at which the new band is, and `place` the band's place.
+        `of` is the column of the number, `knot` the value at which the new band is, and `place` the band's column.
         """
         banded = self._has_bands(of)
         self._take(of, knot, place)
@@ -107,7 +109,7 @@ class Bands:
         self._knots = None
 
     def take_rescaled(self) -> list[tuple[int, float]]:
-        """Return the places of numbers rescaled since the last call, with their factors, and clear the list."""
+        """Return the columns of numbers that were rescaled since the last call, with their factors; clear the list."""
         if not self._rescaled:
             return []
         found, self._rescaled = self._rescaled, []
@@ -126,10 +128,10 @@ class Bands:
         self.count += self._has_bands(of)
 
     def knots(self, count: int, free: bool, unseen: Callable[[str], int]) -> Knots:
-        """Return the knots as arrays for compiled code.
+        """Return the values at which bands are (knots), as arrays for compiled code.
 
-        A knot is a limit of a band, and a place the index of a column. `count` is the number of places, `free` is True
-        if there is room for more bands, and `unseen` maps a name without a place to a place that such names share.
+        `count` is the number of columns, `free` is True if there is room for more bands, and `unseen` maps a name
+        without a column to the column that it shares with others.
         """
         if self._knots is None:
             knots, places = list[float](), list[int]()
@@ -148,12 +150,15 @@ class Bands:
 
 
 def band_name(number: str, knot: float) -> str:
-    """Return the name of a band from its number's name and its knot; a NaN knot stands for a straight line."""
+    """Return the name of a band, a column for one value `knot` of a number.
+
+    NaN gives the name of a number that has lost its bands.
+    """
     return f"{number}[=]" if np.isnan(knot) else f"{number}[={knot!r}]"
 
 
 def part_of(name: str) -> tuple[str, float]:
-    """Return number and knot from a band's name, the inverse of `band_name`; the number is "" for other names."""
+    """Return the name of the number and the value of a band, from the band's name; the name is "" if it is no band."""
     found = PART.fullmatch(name)
     if found is None or not found[1]:
         return "", np.nan
@@ -176,7 +181,8 @@ def with_bands(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return sparse rows (starts, places, values) with bands added and numbers standardized.
 
-    A number becomes (number - mean) scale, clipped at `far`, with means and scales by place.
+    A row consists of columns (places) and values. A number becomes (number - mean) scale, clipped at `far`; `means` and
+    `scales` are by column. `known` holds the values at which bands are, as `Knots`.
     """
     begins, size = np.zeros(starts.size, np.int64), 0
     where, what = np.empty(3 * places.size, np.int64), np.empty(3 * places.size)

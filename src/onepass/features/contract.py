@@ -25,19 +25,19 @@ def _unknown(state: Any, name: str) -> TypeError:
 
 @generic
 def output_dim(state: Any) -> int:
-    """Return the width of z."""
+    """Return the number of features z of a row, given the state of the feature map."""
     raise _unknown(state, "output_dim")
 
 
 @generic
 def transform_row(state: Any, x: np.ndarray, z: np.ndarray) -> None:
-    """Write z (output_dim,) of one row x (input_dim,) into `z`."""
+    """Write the features z (output_dim,) of one row x (input_dim,) into the array `z`."""
     raise _unknown(state, "embed")
 
 
 @partial(generic, default=True)
 def transform(state: Any, rows: np.ndarray) -> np.ndarray:
-    """Compute z for every row, shape (n, input_dim) -> (n, output_dim), in the rows' dtype.
+    """Return the features z of every row, shape (n, input_dim) -> (n, output_dim), in the rows' dtype.
 
     The state does not change.
     """
@@ -49,7 +49,7 @@ def transform(state: Any, rows: np.ndarray) -> np.ndarray:
 
 @partial(generic, default=True)
 def update_and_transform(state: Any, rows: np.ndarray) -> np.ndarray:
-    """Compute z for every row (n, input_dim) that is learned, in order.
+    """Let the map learn rows (n, input_dim), and return the features (n, output_dim), row after row.
 
     A map that learns writes into its state's arrays.
     """

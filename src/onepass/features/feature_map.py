@@ -63,7 +63,7 @@ class FeatureMap(files.Owner, ABC):
 
     @abstractmethod
     def begin(self, dtype: np.dtype) -> Any:
-        """Make a fresh state for rows of `dtype`, with everything drawn from a seed and nothing learned yet."""
+        """Make a new state for rows of `dtype`: everything is drawn from a seed, and nothing was learned yet."""
 
     def mutable_arrays(self, state: Any) -> tuple[Any, ...]:
         """Return the arrays of a `state` that learning changes, whose shapes are fixed; () for a map that never learns.
@@ -81,7 +81,7 @@ class FeatureMap(files.Owner, ABC):
         return (f"{type(self).__name__.lower()}{j}" for j in range(self.output_dim))
 
     def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
-        """Split linear functions of z into terms, for explanations.
+        """Split linear functions of the features z = map(x) into terms, for explanations.
 
         By default every z_j is a term with its own name. A linear map splits the functions into its inputs. A map whose
         features have no meaning of their own names other terms.
@@ -219,7 +219,7 @@ class FeatureMap(files.Owner, ABC):
         return states.nbytes((self.state,))
 
     def contents(self) -> files.Contents:
-        """Return the parameters and everything learned. Drawn numbers are drawn again from their seed."""
+        """Return the constructor's arguments and everything learned, without numbers that a seed determines."""
         return files.Contents(self.params, {}, self.mutable_arrays(self.state))
 
     @reading
@@ -248,7 +248,7 @@ class FeatureMap(files.Owner, ABC):
 
 
 def list_arrays(tree: tuple[Any, ...]) -> list[np.ndarray]:
-    """List all arrays that a map has learned."""
+    """Return the list of all arrays in a nested structure of what a map has learned."""
     return [array for _, array in states.leaves(tree)]
 
 

@@ -40,7 +40,7 @@ Said = Callable[[str, float], None]
 
 
 def flatten_record(record: Any) -> dict[str, float]:
-    """Return the terms of a record, a dictionary from names to numbers in the record's order.
+    """Return a nested record as terms, a flat dictionary from names to numbers, in the record's order.
 
     Raises ValueError if it is not a record, or has a value that is not finite.
     """
@@ -69,7 +69,7 @@ def check_terms(found: Any) -> dict[str, float]:
 
 
 def flatten_mapping(record: Any, path: str) -> Iterator[tuple[str, float]]:
-    """Yield the terms of a record, with names that begin with `path`."""
+    """Yield the terms (name, number) of a record, with names that begin with `path`."""
     if not isinstance(record, Mapping):
         raise ValueError(f"a record must be a dictionary, got {quote(record)}")
     for key, value in record.items():
@@ -77,7 +77,7 @@ def flatten_mapping(record: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def flatten_value(path: str, key: Any, value: Any) -> Iterator[tuple[str, float]]:
-    """Yield the terms of one value, stored under `key` of the record at `path`."""
+    """Yield the terms (name, number) of one value, stored under `key` of the record at `path`."""
     name = term_name(path, key)
     if isinstance(value, str):
         yield f"{name}={value}", 1.0
@@ -94,7 +94,10 @@ def flatten_value(path: str, key: Any, value: Any) -> Iterator[tuple[str, float]
 
 
 def term_name(path: str, key: Any) -> str:
-    """Return the name for a key: the path and the escaped key. Raises ValueError if the key is not a string."""
+    """Return the name of a term: the path of the record, followed by the escaped key.
+
+    Raises ValueError if the key is not a string.
+    """
     if not isinstance(key, str):
         raise ValueError(f"keys of a record must be strings, got {quote(key)}")
     return path + _escape(key)

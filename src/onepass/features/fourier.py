@@ -23,7 +23,7 @@ from onepass.foundation.state import is_abstract, zeros
 
 
 class FourierState(NamedTuple):
-    """State of random Fourier features: the frequencies W (D / 2, dim)."""
+    """State of D random Fourier features: the frequencies W, of shape (D / 2, dim)."""
 
     frequencies: np.ndarray
 

@@ -31,7 +31,7 @@ JITTER = 1e-8  # of the largest variance: what a positive definite kernel may fa
 
 
 class Kernel(ABC):
-    """Positive definite function of two points.
+    """Base class of kernels, positive definite functions of two points.
 
     Subclasses are frozen dataclasses; `+` and `*` combine them.
     """
@@ -45,11 +45,11 @@ class Kernel(ABC):
 
     @abstractmethod
     def gram(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Compute `__call__` for arrays x (n, d) and y (m, d) that have been checked."""
+        """Return the kernel k(x_i, y_j) for arrays x (n, d) and y (m, d) that have been checked, shape (n, m)."""
 
     @abstractmethod
     def diagonal(self, x: Any) -> np.ndarray:
-        """Compute k(x_i, x_i) of every row of x, shape (n, d) -> (n,)."""
+        """Return k(x_i, x_i) for every row of x, shape (n, d) -> (n,)."""
 
     def params(self) -> dict[str, Any]:
         """Return the arguments of the constructor as plain data; raise ValueError for kernels that hold a function."""

@@ -17,9 +17,9 @@ LEAST = 1e-10  # of the largest eigenvalue: directions with less are left out, t
 
 
 class Landmarks(NamedTuple):
-    """State of a landmark map with the Gaussian kernel.
+    """State of a feature map phi(x) = Z^T k(x), where k(x) holds the Gaussian kernel of x with m landmarks.
 
-    points (m, dim) holds the landmarks, and z (m, k) is Z. precision is 1 / (2 width^2). near (m,) is scratch for
+    points (m, dim) holds the landmarks, and z (m, k) is Z. precision is 1 / (2 width^2). near (m,) is a work array for
     kernel values.
     """
 
@@ -63,7 +63,10 @@ def copy_scratch_landmarks(state: Landmarks) -> Landmarks:
 
 @compiled
 def make_nystrom(points: np.ndarray, precision: float, rank: int) -> Landmarks:
-    """Make the Nystrom map of points (m, dim), with its leading `rank` directions."""
+    """Make the Nystrom feature map of a Gaussian kernel, with the landmarks `points` (m, dim) and `rank` features.
+
+    precision is 1 / (2 width^2) for the kernel's width.
+    """
     gram = squared_distances(points, points)
     for i in range(gram.shape[0]):
         for j in range(gram.shape[1]):

@@ -27,11 +27,12 @@ NONE = 1e-290  # a variance that small is none: its square root could not be div
 
 
 def pivot_cholesky(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of the kept points (r,) in pivot order, and the Cholesky factor L (r, r), of K_S (m, m).
+    """Select points by a Cholesky factorization with pivots of their kernel matrix `gram` (m, m).
 
-    A point is dropped if the other points leave at most `least`, one number or (m,), or at most IN_SPAN of its own
-    variance. Raises ValueError if K_S is not positive definite. The tolerance of that check is relative to the largest
-    variance, because kernel functions may round to it.
+    Returns the indices (r,) of the selected points in pivot order, and the Cholesky factor (r, r) of their kernel
+    matrix. A point is dropped if the variance that the other points do not explain is at most `least`, one number or
+    (m,), or at most IN_SPAN of its own variance. Raises ValueError if the matrix is not positive definite. The
+    tolerance of that check is relative to the largest variance, because kernel functions may round to it.
     """
     prior = np.diagonal(gram)
     largest = float(prior.max())
@@ -146,12 +147,12 @@ class Nystrom(FeatureMap):
 
     @property
     def size(self) -> int:
-        """Width of z."""
+        """Number of features z of a row."""
         return self.output_dim
 
     @property
     def lower(self) -> np.ndarray:
-        """Cholesky factor L (size, size), computed at first use for a map from a file."""
+        """Cholesky factor L (size, size) of the landmarks' kernel matrix, computed at first use if it is not stored."""
         if self._lower is None:
             self._lower = self._factor()
         return self._lower

@@ -41,7 +41,7 @@ class Factors(NamedTuple):
 
 
 class OuterProductState(NamedTuple):
-    """Widths of the left and the right factor."""
+    """State of an outer product: the numbers of columns of the left and the right factor."""
 
     left: int
     right: int
@@ -177,10 +177,12 @@ def contract_right(vector: np.ndarray, right: np.ndarray, out: np.ndarray) -> No
 
 @compiled
 def signed_lengths(right: np.ndarray, directions: np.ndarray, records: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the signed length v^T direction of every arm's factor v, or ||v|| if the arm has no direction yet.
+    """Return the signed length of every arm's factor v along the arm's direction, and the first arm that has turned.
 
-    Shapes: right (K, d_a), directions (n_ids, d_a), and arm ids (K,) with -1 for an arm without one. The second result
-    is the first arm that has turned away from its direction by more than rounding, or -1.
+    The direction of an arm is that of its first factor. The length is v^T direction, or ||v|| if the arm has no
+    direction yet. `right` (K, d_a) holds the factors, `directions` (n_ids, d_a) the unit directions, and `records` (K,)
+    the arms' ids, -1 for an arm without one. The second result is the index of the first arm whose factor has another
+    direction, or -1.
     """
     tolerance = EQUAL_SINGLE if right.itemsize == 4 else EQUAL
     lengths, turned = np.empty(right.shape[0], right.dtype), -1

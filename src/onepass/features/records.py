@@ -49,13 +49,13 @@ FAR = 3.0  # deviations at which a standardized number is clipped: of a normal o
 
 
 class Learned(NamedTuple):
-    """Everything that `Records` has learned, as arrays.
+    """Everything that a `Records` object has learned, as arrays.
 
-    names: the names with a place of their own.
+    names: the names with a column of their own.
     moments (n, 3): count, mean and sum of squares about the mean of each name that is a number.
-    holders: the first name learned in each shared place where one was learned.
-    held: these shared places.
-    shared: how many times another name than the holder was learned in each of them.
+    holders: the first name learned in each shared column where one was learned.
+    held: the indices of these shared columns.
+    shared: for each of them, the number of times that another name was learned there.
     """
 
     names: np.ndarray
@@ -66,7 +66,7 @@ class Learned(NamedTuple):
 
 
 class Space:
-    """Lookup tables for one path of nested keys: places of strings and numbers, and the tables of inner records."""
+    """Lookup tables for one path of nested keys: columns of strings and of numbers, and tables of inner records."""
 
     __slots__ = ("inner", "numbers", "path", "strings")
 
@@ -152,27 +152,27 @@ class Records(files.Owner):
 
     @property
     def n_names(self) -> int:
-        """Number of names that have a place of their own."""
+        """Number of names that have a column of their own."""
         return len(self._known)
 
     @property
     def collisions(self) -> int:
-        """Number of times a name was learned in a place that another name had before."""
+        """Number of times that a name was learned in a column that it shares with an earlier name."""
         return sum(self._shared.values())
 
     @property
     def has_learned(self) -> bool:
-        """True once anything has been learned."""
+        """True once a record has been learned."""
         return bool(self._known)
 
     @reading
     def feature_names(self) -> tuple[str, ...]:
-        """Return a name for every place.
+        """Return a name for every column.
 
         Returns
         -------
         tuple of str
-            The term of each place, or `free#j` if it has none yet. Shared places are `hash#j`, with the first name
+            The name in each column, or `free#j` if it has none yet. Shared columns are `hash#j`, with the first name
             learned there, and dots if there were others.
         """
         names = [*self._known, *(f"free#{place}" for place in range(self.n_names, self._room))]
@@ -184,12 +184,12 @@ class Records(files.Owner):
 
     @reading
     def means(self) -> np.ndarray:
-        """Return the mean of the numbers learned in every place.
+        """Return the mean of the numbers learned in every column.
 
         Returns
         -------
         array of shape (size,)
-            The means; 0 for names, and for places that are shared or free.
+            The means; 0 for columns that hold no numbers, are shared or are free.
         """
         out = np.zeros(self.size)
         out[: self.n_names] = self._means[: self.n_names]
@@ -201,7 +201,7 @@ class Records(files.Owner):
     def transform(self, records: Any) -> np.ndarray:
         """Turn records into dense rows in float64.
 
-        Terms in the same shared place add up. Nothing changes.
+        Terms in the same shared column add up. Nothing changes.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Records(files.Owner):
 
     @reading
     def pairs(self, records: Any) -> SparseRows:
-        """Turn records into sparse rows by place and value.
+        """Turn records into sparse rows: column indices, called places, and values.
 
         ``scipy.sparse.csr_array((values, places, starts), shape=(n, size))`` makes a matrix of them.
 
@@ -238,7 +238,7 @@ class Records(files.Owner):
         Returns
         -------
         SparseRows
-            The n rows of `transform`; a shared place may occur twice in a row.
+            The n rows of `transform`; a shared column may occur twice in a row.
 
         Raises
         ------
@@ -249,7 +249,7 @@ class Records(files.Owner):
 
     @reading
     def pairs_of_terms(self, every: list[dict[str, float]]) -> SparseRows:
-        """Turn the terms of records into sparse rows by place and value.
+        """Turn the terms of records into sparse rows: column indices, called places, and values.
 
         Parameters
         ----------
@@ -408,7 +408,7 @@ class Records(files.Owner):
 
     @writing
     def learn(self, records: Any) -> Self:
-        """Give columns (places) to new names, and update the statistics of numbers.
+        """Give columns to new names, and update the statistics of numbers.
 
         If one record is invalid, no record of the call is learned.
 
@@ -432,7 +432,7 @@ class Records(files.Owner):
 
     @writing
     def learn_terms(self, found: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the terms of one record, and return its places and values after that.
+        """Learn the terms of one record, and return its sparse row after that: columns and values.
 
         Parameters
         ----------
@@ -442,9 +442,9 @@ class Records(files.Owner):
         Returns
         -------
         places : array of shape (t,)
-            Places of the record's terms.
+            Columns of the record's terms.
         values : array of shape (t,)
-            Value at each of the places.
+            Value in each of these columns.
 
         Raises
         ------
@@ -469,15 +469,15 @@ class Records(files.Owner):
         return row
 
     def take_rescaled(self) -> list[tuple[int, float]]:
-        """Return the places of numbers that were rescaled since the last call, and forget them.
+        """Return the columns of numbers that were rescaled since the last call, and clear the list.
 
-        A number is rescaled when bands begin or end there (`onepass.features.bands`). Models divide their weights by
+        A number is rescaled when it gets or loses its bands (`onepass.features.bands`). Models divide their weights by
         the factor.
 
         Returns
         -------
         list of (int, float)
-            Place of each number, and the factor by which its values were multiplied.
+            Column of each number, and the factor by which its values were multiplied.
         """
         return self._bands.take_rescaled()
 

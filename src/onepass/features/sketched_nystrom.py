@@ -29,12 +29,13 @@ CUT = 1e-8  # of the largest singular value: what the pseudo-inverse takes for z
 
 
 class SketchedNystromState(NamedTuple):
-    """State of the sketched Nystrom map.
+    """State of the sketched Nystrom map of a Gaussian kernel, with s_m landmarks and a random sketch of s_p columns.
 
-    - features: landmarks (s_m, dim) and Z (s_m, rank), zero beyond the rank of Phi_pp.
+    - features: landmarks (s_m, dim), and the matrix Z (s_m, rank) that turns their kernel values into features.
     - points (capacity, dim): all sketched points, of which the first `used` count.
-    - pm (s_p, s_m), pp (s_p, s_p): the matrices Phi_pm and Phi_pp.
-    - vectors (k, s_p), values (k,): eigenvectors as rows and eigenvalues of Phi_pp.
+    - pm (s_p, s_m), pp (s_p, s_p): S^T K M and S^T K S, for the kernel matrix K of all points, the sketch S, and the
+      columns M of the landmarks.
+    - vectors (k, s_p), values (k,): eigenvectors as rows and eigenvalues of `pp`.
     - blocks, seed: number of blocks and seed of the sparse Johnson-Lindenstrauss transform.
     """
 
@@ -62,8 +63,8 @@ def hash_integer(number: Any) -> np.uint64:
 def sjlt_entry(number: int, block: int, size: int, blocks: int, seed: int) -> tuple[int, float]:
     """Return index and value of the only nonzero entry in a block of row `number` of the sketching matrix.
 
-    The matrix is a sparse Johnson-Lindenstrauss transform with `size` columns in equal blocks: each row has in each of
-    the `blocks` blocks one entry +-1 / sqrt(blocks), at an index hashed with `seed`.
+    The matrix is a sparse Johnson-Lindenstrauss transform with `size` columns in equal blocks: each row has one entry
+    +-1 / sqrt(blocks) in each of the `blocks` blocks, at an index that is a hash with `seed`.
     """
     width = size // blocks
     hashed = hash_integer(hash_integer(hash_integer(seed) ^ np.uint64(number)) ^ np.uint64(block))
@@ -148,10 +149,11 @@ def _make_map(
 def make_sketched_nystrom(
     points: np.ndarray, count: int, places: np.ndarray, size: int, rank: int, blocks: int, seed: int, precision: float
 ) -> SketchedNystromState:
-    """Make the map of the first `count` points, with landmarks at the indices `places` (s_m,) and s_p = size.
+    """Make a sketched Nystrom map of the first `count` points, with the landmarks points[places].
 
-    The eigenvectors are computed in full, once. points (capacity, dim) are kept; rows after the first `count` are room
-    for more.
+    `size` is the number of columns of the random sketch, `rank` the number of features, and precision is 1 / (2
+    width^2) for the kernel's width. The eigenvectors are computed in full, once. points (capacity, dim) are kept; rows
+    after the first `count` are room for more.
     """
     landmarks = np.empty((places.size, points.shape[1]))
     for i in range(places.size):
@@ -199,7 +201,7 @@ def make_sketched_nystrom(
 
 @compiled
 def absorb(state: SketchedNystromState, x: np.ndarray) -> SketchedNystromState:
-    """Return the map after one more point; its landmarks stay."""
+    """Return the sketched Nystrom map after one more point x; its landmarks stay."""
     s, psi = _sketch_point(state, x)
     vectors, values = tisvd(state.vectors, state.values, s, psi, state.features.z.shape[1])
     points = double_capacity(state.points) if state.used == state.points.shape[0] else state.points

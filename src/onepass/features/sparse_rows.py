@@ -14,7 +14,7 @@ class SparseRows(NamedTuple):
 
 
 def make_sparse_rows(rows: list[list[tuple[int, float]]]) -> SparseRows:
-    """Make sparse rows from lists of (place, value)."""
+    """Make sparse rows from one list of pairs (column, value) for each row."""
     flat = [pair for row in rows for pair in row]
     places = np.array([place for place, _ in flat], np.int64)
     return SparseRows(np.cumsum([0, *map(len, rows)]), places, np.array([value for _, value in flat], np.float64))

@@ -1,4 +1,4 @@
-"""Standardization of columns: x less its mean, over its standard deviation, both of the rows learned so far.
+"""Standardization of columns: x minus its mean, divided by its standard deviation, both of the rows learned so far.
 
 Number n, mean m and sum of squares s of each column are updated by a row x, and z is the standardized row:
 
@@ -34,9 +34,10 @@ LEAST_SPREAD = np.finfo(np.float64).tiny / np.finfo(np.float64).eps  # sums of s
 
 
 class StandardizeState(NamedTuple):
-    """Running sums in float64: seen (1,) is n, mean (dim,) is m, and spread (dim,) is s.
+    """Running statistics of columns in float64.
 
-    A column counts as constant if its deviation is at most `least` times the size of its values.
+    seen (1,) is the number of rows, mean (dim,) the columns' means, and spread (dim,) their sums of squares about the
+    means. A column counts as constant if its deviation is at most `least` times the size of its values.
     """
 
     seen: np.ndarray
@@ -63,7 +64,7 @@ def transform_row_standardize(state: StandardizeState, x: np.ndarray, z: np.ndar
 
 @compiled
 def count_row(state: StandardizeState, x: np.ndarray) -> None:
-    """Count one more row, in place."""
+    """Update the running statistics in `state` by one more row x (dim,), in place."""
     state.seen[0] += 1.0
     count = state.seen[0]
     for j in range(x.size):

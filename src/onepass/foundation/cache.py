@@ -154,7 +154,7 @@ def compile_message() -> str:
 
 
 def record_seconds(seconds: float) -> None:
-    """Store how many seconds compiling took, for the message of the next process."""
+    """Store the number of seconds that compiling took, for the message of the next process."""
     write_entry(SECONDS, f"{seconds:.1f}".encode())
 
 
@@ -167,7 +167,7 @@ _queue: list[int] = []  # the open file; the system forgets the locks of who end
 def turn(name: str) -> Iterator[None]:
     """Hold the lock under which one process at a time makes the cache entry `name`, as a context manager.
 
-    Nobody waits longer than PATIENCE seconds. Compiled functions never call each other in a circle, so processes that
+    A process waits at most PATIENCE seconds. Compiled functions never call each other in a circle, so processes that
     wait for each other cannot deadlock.
     """
     place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) % PLACES

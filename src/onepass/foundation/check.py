@@ -83,9 +83,10 @@ def choice(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
 
 
 def array(name: str, value: Any, dtype: np.dtype, dims: tuple[int, ...], width: int | None = None) -> np.ndarray:
-    """Return `value` as a C-contiguous array of `dtype` with one of `dims` dimensions, its last axis of length `width`.
+    """Return `value` as a C-contiguous array of `dtype`, or raise ValueError.
 
-    Sparse matrices are made dense. Real numbers and booleans are converted; anything else raises ValueError.
+    The number of its dimensions must be one of `dims`, and the length of its last axis `width`. Sparse matrices are
+    made dense. Real numbers and booleans are converted; anything else is refused.
     """
     if type(value) is np.ndarray and value.dtype == dtype and value.flags.carray:
         out = value

@@ -15,9 +15,9 @@ LEAST_SINGULAR = 1e-150  # of an inverse root: its inverse square, an eigenvalue
 
 @compiled
 def eigenvalue(singular):
-    """Return the eigenvalue 1 / s^2 of A for a singular value s of the root R, R R^T = A^-1.
+    """Return the eigenvalue 1 / s^2 of a matrix A for a singular value s of the root R, where R R^T = A^-1.
 
-    It is finite for s = 0 too.
+    The result is finite for s = 0, too.
     """
     inverse = 1.0 / max(float(singular), LEAST_SINGULAR)
     return inverse * inverse
@@ -56,10 +56,10 @@ def update_root(root, x):
 
 @compiled
 def update_root_within(root, x, v, u):
-    """Do `update_root` for the leading k x k corner of a larger root, where k = len(x), without allocating arrays.
+    """Update the leading k x k corner of a root R as `update_root` does, where k = len(x), and return q = x^T A^-1 x.
 
-    The scratch arrays v and u, of length k or more, receive v = R^T x and u = A^-1 x for A before the update. This is
-    faster than matrix products if k is small.
+    R R^T = A^-1 becomes (A + x x^T)^-1, and no arrays are allocated. The work arrays v and u, of length k or more,
+    receive v = R^T x and u = A^-1 x for A before the update. This is faster than matrix products if k is small.
     """
     for j in range(x.size):
         v[j] = 0.0
@@ -97,7 +97,7 @@ def shift_root(root, v, u, q, weight):
 
 @compiled
 def update_root_rows(root, rows):
-    """Update a root R (k, k) of A^-1 in place for a batch of rows (B, k), and return the gain of log det A.
+    """Update a root R (k, k) of A^-1 in place for B rows (B, k) added to A, and return the growth of log det A.
 
     The update is R <- R - (R Q^T) C Q, where rows R = P diag(s) Q is an SVD and C = diag(1 - 1 / sqrt(1 + s^2)). It
     takes the symmetric root of I + V^T V, V = rows R, where Shustova et al. take its Cholesky factor, so that repeated

@@ -97,7 +97,7 @@ def _is_our_type(kind: types.Type) -> bool:
 
 
 def is_ours(owner: Any) -> bool:
-    """Return True if a class or function belongs to this package."""
+    """Return True if a class or function is defined in onepass."""
     return owner.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
@@ -155,9 +155,10 @@ class Entries(NullCache):
 
 
 class Compiler:
-    """Wrapper of numba's compiler `usual` for one function; `kept` are the cached entries of the function.
+    """Wrapper of numba's compiler `usual` for one function, which uses the disk cache.
 
-    It lets one process at a time compile an entry, writes the result to the cache at once, and measures the time.
+    `kept` are the cache entries of the function. One process at a time compiles an entry, and writes the result to the
+    cache at once. The time is measured.
     """
 
     usual: Any
@@ -197,9 +198,9 @@ def include_source(function: Callable) -> None:
 
 
 def attach_cache(dispatcher: Any, prefix: str) -> Any:
-    """Give a numba dispatcher this disk cache, unless its function has no source file, and return the dispatcher.
+    """Give a numba dispatcher the disk cache of onepass, and return the dispatcher.
 
-    `prefix` begins the names of its cache files.
+    `prefix` begins the names of the cache files. A function without a source file gets no cache.
     """
     function = dispatcher.py_func
     if not is_ours(function):  # somebody else's code becomes part of what our loops call

@@ -24,7 +24,7 @@ class defer_signals:
     These are Ctrl-C, `kill` and timers, if a Python function handles them. Outside the main thread, where Python
     handles no signals, nothing is done. Cost: about 1.5 µs.
 
-    A handler of any other signal should not raise: in the wrong moment the deferred ones would be lost.
+    A handler of any other signal should not raise an error: at the wrong moment the deferred signals would be lost.
     """
 
     __slots__ = ("_came", "_usual")

@@ -48,7 +48,7 @@ Fits = Callable[[Any], bool]
 
 
 class Contents(NamedTuple):
-    """Contents of an owner: `params` are its constructor's arguments, `extra` other plain data, `state` its arrays."""
+    """Contents of a saved object: its constructor's arguments `params`, other data `extra`, and arrays `state`."""
 
     params: dict[str, Any]
     extra: dict[str, Any]
@@ -56,7 +56,7 @@ class Contents(NamedTuple):
 
 
 class StateSource(Protocol):
-    """Source of the arrays from which an owner is rebuilt: memory or a file."""
+    """Source of the arrays from which a saved object is rebuilt: memory or a file."""
 
     @property
     def arrays(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class StateSource(Protocol):
         ...
 
     def take(self, template: Any, fits: Fits) -> Any:
-        """Return the state, with the structure of `template`.
+        """Return the state, in the structure of the state `template`.
 
         Raises ValueError if the structure differs, or if the function `fits` returns False for the state.
         """
@@ -72,7 +72,7 @@ class StateSource(Protocol):
 
 
 class InMemory(NamedTuple):
-    """Source that takes the state of an object in this process, for copies and pickles, without checks.
+    """Source of the arrays of an object in this process, for copies and pickles, without checks.
 
     A `state` of None belongs to an object that has not learned anything yet.
     """
@@ -88,9 +88,9 @@ class InMemory(NamedTuple):
 
 
 class FromFile(NamedTuple):
-    """Source that takes the arrays of a file, with checks.
+    """Source of the arrays of a saved file, which checks them.
 
-    Names, dtypes and shapes must be those of the template, and all numbers finite.
+    Names, dtypes and shapes must be those of a new state, the template, and all numbers must be finite.
     """
 
     arrays: dict[str, np.ndarray]
@@ -142,8 +142,8 @@ def _value(name: str, array: np.ndarray, begun: Any) -> Any:
 class Owner(SharedObject, ABC):
     """Base class of objects with a state, which are copied, pickled and saved by their `contents`.
 
-    Any number of threads may use an owner. A method that changes it is decorated with `writing`, others with `reading`
-    (rw_lock.py).
+    Any number of threads may use such an object. A method that changes it is decorated with `writing`, others with
+    `reading` (rw_lock.py).
     """
 
     @abstractmethod
@@ -156,9 +156,10 @@ class Owner(SharedObject, ABC):
     @classmethod
     @abstractmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: StateSource) -> Self:
-        """Rebuild an owner from `params`, `extra` and the arrays `held`, the inverse of `contents`.
+        """Rebuild an object from `params`, `extra` and the arrays `held`, the inverse of `contents`.
 
-        Raises ValueError if they do not belong together. While it runs, new states are abstract (foundation/state.py).
+        Raises ValueError if they do not belong together. While it runs, new states take no memory
+        (foundation/state.py).
         """
 
     @property
@@ -171,7 +172,7 @@ class Owner(SharedObject, ABC):
 
     @reading
     def copy(self) -> Self:
-        """Return an independent copy."""
+        """Return an independent copy of the object."""
         return restore(type(self), *self.contents())
 
     def __copy__(self) -> Self:
@@ -194,7 +195,7 @@ class Owner(SharedObject, ABC):
 
 @reading
 def snapshot(owner: Any) -> Contents:
-    """Return the contents of an owner as they are now, with copies of its arrays and of its parts that have learned."""
+    """Return the present contents of a savable object, with copies of its arrays and of its parts that have learned."""
     contents = owner.contents()
     params = {
         name: part.copy() if isinstance(part, Owner) and part.has_learned else part
@@ -206,7 +207,7 @@ def snapshot(owner: Any) -> Contents:
 def restore(kind: Any, params: dict[str, Any], extra: dict[str, Any], state: Any) -> Any:
     """Rebuild an object of the class `kind` from contents in memory, whose arrays are copied.
 
-    `params`, `extra` and `state` are the arguments of its constructor, further data, and its state.
+    `params` are the arguments of its constructor, `extra` is further data, and `state` holds its arrays.
     """
     with abstract():
         return kind.from_contents(params, extra, InMemory(state))
@@ -255,7 +256,7 @@ def to_bytes(owner: Any) -> bytes:
 
 
 def pack(kind: str, contents: Contents) -> bytes:
-    """Return contents as bytes, from which the class registered under the name `kind` can be rebuilt."""
+    """Return the contents of an object as bytes; the class is registered under the name `kind`."""
     parts: list[Owner] = []
     params = {name: to_plain(value, parts) for name, value in contents.params.items()}
     extra = {name: to_plain(value) for name, value in contents.extra.items()}
@@ -314,7 +315,7 @@ def plain_object(value: Any) -> Any:
 
 
 def object_from_plain(value: Any) -> Any:
-    """Invert `plain_object`."""
+    """Convert JSON back to the object from which `plain_object` made it."""
     if isinstance(value, dict):
         return tuple(object_from_plain(part) for part in value["tuple"])
     if isinstance(value, list) or value != value:
@@ -467,12 +468,12 @@ def _build_owner(data: bytes, source: str) -> Any:
 
 
 class Parts(NamedTuple):
-    """Contents of owners among the arguments that are not rebuilt yet; `left` maps their index in the file to them."""
+    """Saved objects among the arguments of another object, by index in the file; `left` holds those not rebuilt yet."""
 
     left: dict[int, tuple[dict[str, Any], FromFile]]
 
     def build(self, kind: Any, given: dict[str, Any], place: Any) -> Any:
-        """Build the owner with index `place` in the file, of class `kind` with arguments `given`.
+        """Build the part with index `place` in the file, of class `kind` with arguments `given`.
 
         Raises KeyError if it was built already or does not exist.
         """

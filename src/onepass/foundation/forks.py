@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 
 
 class ForkHooks(NamedTuple):
-    """Functions to call at a fork: `close` before it, then `open` in the parent and `open_in_child` in the child."""
+    """Functions to call at a fork of the process.
+
+    `close` is called before the fork, then `open` in the parent and `open_in_child` in the child.
+    """
 
     close: Callable[[], None]
     open: Callable[[], None]
@@ -29,7 +32,7 @@ def open_at_fork(lock: Any) -> Any:
 
 
 def register_fork_hooks(outer: ForkHooks) -> None:
-    """Register hooks that are closed before all locks at a fork, and opened after them."""
+    """Register functions to call at a fork, before all locks are taken and after they are released."""
     _outer.append(outer)
 
 

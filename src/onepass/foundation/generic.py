@@ -45,7 +45,7 @@ def compiled(function: Callable, *, nogil: bool = True) -> Any:
 
 
 def direct(function: Any, *like: Any) -> Callable:
-    """Return the compiled code of a function for the argument types of `like`, callable with such arguments only.
+    """Return the compiled code of a function for the types of the given arguments, callable with such types only.
 
     A normal call of a compiled function first determines the type of every argument, which takes 2 to 20 µs for a state
     of many arrays. This callable skips that. The caller must make sure that classes, dtypes, dimensions and memory
@@ -98,7 +98,7 @@ def verify_direct_calls() -> None:
 
 
 def is_registered(function: Any, state: Any) -> bool:
-    """Return True if a generic function is registered for the type of a state."""
+    """Return True if a generic function has an implementation for the type of a state."""
     return function.dispatch(type(state)) is not function.dispatch(object)
 
 

@@ -159,7 +159,7 @@ def vector_norm(x):
 
 @compiled
 def reorthogonalize(basis, row, coordinates, residual):
-    """Finish `split` by a second projection where it is needed, and return the length of the residual.
+    """Make the residual of a row x orthogonal to the rows of Q = `basis`, and return the residual's length.
 
     `coordinates` = Q x and `residual` = x - Q^T Q x come from one pass and are corrected in place. The second
     projection is done if the first one cancelled more than two digits, so that the residual is orthogonal to Q up to
@@ -182,7 +182,7 @@ def reorthogonalize(basis, row, coordinates, residual):
 
 @compiled
 def split(basis, row):
-    """Return coordinates p = Q x, residual x - Q^T p and the residual's length for a row x and orthonormal rows Q.
+    """Return coordinates p = Q x of a row x, the residual x - Q^T p and its length, for orthonormal rows Q = `basis`.
 
     A length of 0 or below means that x lies in the span (see `reorthogonalize`). Cost: 2 k d for Q (k, d), and 4 k d if
     the row is projected twice.
@@ -206,7 +206,7 @@ def omission_error(coordinates, length):
 
 @compiled
 def product_rounding(eps, mass, reg):
-    """Return how much the rounding of products adds to a bound on ||A - A_hat||_2.
+    """Return how much the rounding of products adds to a bound on ||A - A_hat||_2, the error of a sketched design.
 
     `mass` is the total squared norm of the rows, `reg` the regularization, `eps` the dtype's rounding unit. `reg` is
     added to `mass` because rounding of an inverse root, which is kept instead of A, is relative to the whole ||A||.
@@ -216,7 +216,7 @@ def product_rounding(eps, mass, reg):
 
 @compiled
 def inverse_root_error(eps, mass, reg):
-    """Return the rounding error of A if only an inverse root is kept.
+    """Return the rounding error of a design A if only a root of A^-1 is kept.
 
     Such a root gives an eigenvalue v of A up to eps v sqrt(v / reg). The result is infinite if that would exceed a
     tenth of v, because the root's singular values are then only rounding. `mass` is the total squared norm of the rows.
@@ -274,15 +274,15 @@ def secular_shift(inside, values, bound):
 
 @compiled
 def tisvd(vectors, values, left, right, rank):
-    """Return the leading `rank` of M + a b^T + b a^T for a symmetric positive semi-definite M.
+    """Return the `rank` largest eigenpairs of M + a b^T + b a^T for a symmetric positive semi-definite matrix M.
 
-    This is truncated incremental SVD.
+    This is truncated incremental SVD (Wen, Zhang et al., algorithm 2). M is given by its eigenvectors `vectors` (k, n),
+    as rows, and its eigenvalues `values` (k,); `left` and `right` (n,) are a and b. Let P be an orthonormal basis of
+    what a and b have outside the span of the eigenvectors V; it has 0 to 2 directions. Then M + a b^T + b a^T = [V P] H
+    [V P]^T, where the small matrix H is diagonalized. The paper's change s psi^T + psi s^T + c s s^T has a = s and b =
+    psi + c s / 2. Eigenvalues that are not positive are dropped.
 
-    M = sum of values_i v_i v_i^T, vectors (k, n) as orthonormal rows; a = left, b = right, (n,). With P an orthonormal
-    basis of what a and b have outside the span of V, M + a b^T + b a^T = [V P] H [V P]^T, and H of k + 2 rows is
-    diagonalized (Wen, Zhang et al., algorithm 2; its s psi^T + psi s^T + c s s^T is a = s, b = psi + c s / 2). P has as
-    many rows as there are directions, 0 to 2: repeated and zero updates add none. Exact while nothing is truncated;
-    eigenvalues that are not positive are dropped. Returns vectors (r, n) and values (r,), descending, r <= rank.
+    Returns vectors (r, n) and values (r,) in descending order, with r <= rank. They are exact if nothing is truncated.
     The cost is O(n k^2 + k^3).
     """
     basis, first = _with_direction(vectors, left)

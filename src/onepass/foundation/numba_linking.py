@@ -19,7 +19,7 @@ ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of global variables begin that ho
 
 
 class Part(JITCodeLibrary):
-    """Code of a function and of everything it calls: LLVM text while `whole` is False, machine code afterwards."""
+    """Code of a compiled function and of everything that it calls: LLVM text, or machine code once `whole` is True."""
 
     whole = False
 
@@ -59,7 +59,7 @@ class Part(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """Object whose method `set_env` sets global variables: numba's own for machine code, this one for text."""
+        """Object whose method `set_env` sets global variables: numba's own for machine code, this `Part` for text."""
         return self._codegen if self.whole else self
 
     def set_env(self, name: str, environment: Any) -> None:
@@ -75,9 +75,10 @@ class Part(JITCodeLibrary):
 
 @contextlib.contextmanager
 def link_lazily() -> Iterator[None]:
-    """Make everything that is compiled or loaded in this block a `Part`; the caller holds numba's compiler lock.
+    """Translate functions that are compiled in this block only when they are called, as a context manager.
 
-    numba's timers, which listen to every call of LLVM, are switched off meanwhile.
+    Each function becomes a `Part`. The caller holds numba's compiler lock. numba's timers, which listen to every call
+    of LLVM, are switched off meanwhile.
     """
     codegen, heard = cpu_target.target_context.codegen(), event._registered[LLVM]
     usual, listeners = codegen._library_class, list(heard)

@@ -52,7 +52,7 @@ def _import_all_classes() -> None:
 
 
 def register_lazy(name: str, found: Callable[[], type]) -> None:
-    """Register a class that needs an optional package, to be imported when a file names it.
+    """Register a savable class that needs an optional package; it is imported only when a file names it.
 
     Parameters
     ----------
@@ -93,10 +93,10 @@ def class_name(owner: Any) -> str:
 
 
 def to_plain(value: Any, parts: list[Any] | None = None) -> Any:
-    """Convert an argument to plain data; a registered instance becomes its kind and parameters, anything else stays.
+    """Convert an argument to plain data; an object of a registered class becomes its class name and arguments.
 
-    Instances that have learned something are appended to the list `parts`, and their index there is stored. If `parts`
-    is None, only their parameters are stored.
+    Anything else stays as it is. Objects that have learned something are appended to the list `parts`, and their index
+    there is stored. If `parts` is None, only their parameters are stored.
     """
     given = getattr(value, "given", getattr(value, "params", None))
     if given is None:
@@ -111,7 +111,7 @@ def to_plain(value: Any, parts: list[Any] | None = None) -> Any:
 
 
 def has_equal_arguments(one: Any, other: Any) -> bool:
-    """Return True if two instances of registered classes, or tuples of them, were built with equal arguments."""
+    """Return True if `one` and `other`, instances of registered classes or tuples of them, have equal arguments."""
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(has_equal_arguments, one, other))
     return one is other or (type(one) is type(other) and bool(to_plain(one) == to_plain(other)))
@@ -120,7 +120,7 @@ def has_equal_arguments(one: Any, other: Any) -> bool:
 def build(value: Any, part: Callable[[type, dict[str, Any], Any], Any] | None = None) -> Any:
     """Rebuild an argument from plain data, the inverse of `to_plain`.
 
-    Raises ValueError for a kind that is not registered. The function `part` rebuilds an instance that had learned
+    Raises ValueError for a class that is not registered. The function `part` rebuilds an object that had learned
     something, from its class, its arguments and its index.
     """
     if not isinstance(value, dict):

@@ -75,9 +75,9 @@ class RWLock:
             _living[number] = weakref.ref(self, functools.partial(_living.pop, number))
 
     def admit(self, me: int) -> None:
-        """Wait until no thread writes, and register the thread `me` as a reader.
+        """Wait until no thread writes, and register the thread with id `me` as a reader.
 
-        The caller has registered already, and then saw a writer.
+        It is called when the thread has registered and then found a writer.
         """
         while self.writer != NOBODY:
             if self.closed and _has_other_lock(me, self):  # of an object that cannot be closed until this one is read
@@ -97,7 +97,7 @@ class RWLock:
             self.readers[me] = None
 
     def rouse(self) -> None:
-        """Wake the writer that waits for readers, if no reader is left."""
+        """Wake the waiting writer, if no thread reads any more."""
         if not self.readers:
             _open(self.left)
 
@@ -114,7 +114,7 @@ class RWLock:
         return True
 
     def close_for_fork(self, me: int) -> bool:
-        """Take the lock for the thread `me`, which is about to fork; its signal handlers may still write.
+        """Take the lock for the thread with id `me`, which is about to fork; its signal handlers may still write.
 
         Returns False if other threads read or write for longer than LONG seconds.
         """
@@ -135,10 +135,9 @@ class RWLock:
             self.pass_on()
 
     def line_up(self, me: int, end: float = math.inf, take: bool = False) -> bool:
-        """Wait until it is the turn of the writer `me`, and return True; return False at the monotonic time `end`.
+        """Wait until the thread with id `me` may write next, and return True; return False at the monotonic time `end`.
 
-        If `take` is True, the writer also registers before other threads can see that nobody waits. Otherwise a fast
-        writer could come first.
+        If `take` is True, the thread also keeps other threads from writing until it has registered.
         """
         if me in self.queue:  # in a handler that interrupted the wait
             return not take or self.turn.acquire(timeout=LONG)
@@ -154,7 +153,7 @@ class RWLock:
             self.queue.pop(me, None)
 
     def pass_on(self) -> None:
-        """Admit all waiting readers, and wake the next writer."""
+        """Let all waiting readers read, and then wake the next writer."""
         admitted, self.waiting = self.waiting, {}
         self.readers.update(admitted)
         for gate in list(admitted.values()):
@@ -163,10 +162,10 @@ class RWLock:
             _open(gate)
 
     def write_nested(self, me: int, method: Callable, parts: bool, owner: Any, args: Any, named: Any) -> Any:
-        """Run a writing method of `owner` that the thread `me` calls while it already reads or writes the object.
+        """Run a writing method of `owner` that a thread calls while it already reads or writes the object.
 
-        `args` and `named` are its arguments, and `parts` is True for a `composite` method. Raises RuntimeError if the
-        outer method does not allow nested writes.
+        `me` is the thread's id, `args` and `named` are the method's arguments, and `parts` is True for a `composite`
+        method. Raises RuntimeError if the outer method does not allow nested writes.
         """
         waits, composed = self.waits, self.composed
         if self.writer != me or not (waits or composed):
@@ -183,7 +182,7 @@ class RWLock:
             self.waits, self.composed = waits, composed
 
     def forget_others(self, me: int, closed: bool) -> None:
-        """Remove all threads but `me`, in a forked child, which has only one.
+        """Remove all threads from the lock but the thread with id `me`, the only one in a forked child.
 
         `closed` is True if this thread took the lock for the fork.
         """

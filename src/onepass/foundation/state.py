@@ -20,7 +20,7 @@ _abstract: ContextVar[bool] = ContextVar("_abstract", default=False)
 
 @contextmanager
 def abstract() -> Iterator[None]:
-    """Make new states abstract inside the block: they can be compared, but neither computed with nor written to."""
+    """Make new states take no memory inside the block: only their shapes and dtypes can be used, to check a file."""
     token = _abstract.set(True)
     try:
         yield
@@ -29,12 +29,12 @@ def abstract() -> Iterator[None]:
 
 
 def is_abstract() -> bool:
-    """Return True if new states are abstract now."""
+    """Return True inside a block of `abstract`, where new states take no memory."""
     return _abstract.get()
 
 
 def zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
-    """Return an array of zeros for a new state, or a stand-in without memory if new states are abstract."""
+    """Return an array of zeros for a new state, or a stand-in that takes no memory inside a block of `abstract`."""
     if is_abstract():
         return np.broadcast_to(np.zeros((), dtype), shape)
     try:
@@ -59,7 +59,7 @@ def lazy_zeros(*shape: int, dtype: Any = np.float64) -> np.ndarray:
 
 
 def full(value: float, *shape: int, dtype: Any = np.float64) -> np.ndarray:
-    """Return an array filled with `value` for a new state, or a stand-in if new states are abstract.
+    """Return an array filled with `value` for a new state, or a stand-in without memory inside a block of `abstract`.
 
     If `value` is infinite, entries of a saved state may be infinite too.
     """
@@ -67,7 +67,7 @@ def full(value: float, *shape: int, dtype: Any = np.float64) -> np.ndarray:
 
 
 def identity(dim: int, scale: float, dtype: Any = np.float64) -> np.ndarray:
-    """Return `scale` times the identity matrix (dim, dim) for a new state, or a stand-in if new states are abstract."""
+    """Return `scale` times the identity matrix (dim, dim) for a new state; a stand-in inside a block of `abstract`."""
     out = zeros(dim, dim, dtype=dtype)
     if not is_abstract():
         np.fill_diagonal(out, scale)
@@ -84,7 +84,7 @@ def _names(state: Any) -> Any:
 
 
 def leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (path, array or scalar) for every leaf of a state, with paths such as ``design.space.basis``."""
+    """Yield (path, array or scalar) for every entry of a nested state, with paths such as ``design.space.basis``."""
     for name, value in zip(_names(state), state, strict=True):
         if is_state(value):
             yield from leaves(value, f"{prefix}{name}.")
@@ -107,12 +107,12 @@ def copy_arrays(state: Any) -> Any:
 
 
 def copy(state: Any) -> Any:
-    """Return a copy of a state with new arrays; scalars are shared, and an abstract state is returned itself."""
+    """Return a copy of a state with new arrays; scalars are shared, and a state without memory is returned itself."""
     return state if is_abstract() else copy_arrays(state)
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Return True if two states hold the same numbers."""
+    """Return True if the states `one` and `other` hold the same numbers."""
     mine, its = dict(leaves(one)), dict(leaves(other))
     return mine.keys() == its.keys() and all(np.array_equal(mine[path], its[path]) for path in mine)
 
@@ -136,7 +136,7 @@ def object_array(values: list[Any]) -> np.ndarray:
 def has_same_layout(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
     """Return True if `state` has the shapes and scalars of the new state `begun`.
 
-    Leaves whose paths begin with one of `besides` are not compared.
+    Arrays and scalars whose paths begin with one of `besides` are not compared.
     """
     return all(
         path.startswith(besides) or (value.shape == other.shape if isinstance(other, np.ndarray) else value == other)
@@ -147,7 +147,7 @@ def has_same_layout(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bo
 def has_same_shapes(state: Any, begun: Any, besides: tuple[str, ...] = ()) -> bool:
     """Return True if arrays have the shapes of the new state `begun` and integer counters are not negative.
 
-    Leaves whose paths begin with one of `besides` are not compared.
+    Arrays and scalars whose paths begin with one of `besides` are not compared.
     """
     return all(
         path.startswith(besides)

@@ -82,7 +82,7 @@ class Dataset:
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
+        """Number of classes of the data set."""
         return int(self.labels.max()) + 1
 
 
@@ -90,14 +90,14 @@ Examples: TypeAlias = tuple[np.ndarray, np.ndarray]  # rows and labels
 
 
 class Form(NamedTuple):
-    """One stored form of a data set: its files, relative to a data folder, and their reader."""
+    """One stored form of a data set: the names of its files in a data folder, and the function that reads them."""
 
     files: tuple[str, ...]
     read: Callable[[list[Path]], Examples]
 
 
 class Download(NamedTuple):
-    """File of a data set with its address `url`; `checksum` is its MD5 sum, None if its home publishes none."""
+    """File of a data set to download from `url`; `checksum` is its MD5 sum, or None if the publisher gives none."""
 
     file: str
     url: str
@@ -105,12 +105,12 @@ class Download(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Description of a data set.
+    """Description of a data set: its size, its files, and where they come from.
 
-    - dim: number of columns; 0 checks nothing.
-    - counts: number of examples of each class, or only of all examples; an empty tuple checks nothing.
-    - forms: stored forms, of which the first found is read.
-    - downloads: files of the last form that are downloaded.
+    - dim: number of features, against which files are checked; 0 for no check.
+    - counts: number of examples of each class, or only the total number; an empty tuple for no check.
+    - forms: stored forms, of which the first one found is read.
+    - downloads: files of the last form that are downloaded if no form is found.
     - home: where a user gets the files, if there are no downloads.
     """
 
@@ -374,7 +374,7 @@ def load(name: str) -> Dataset:
 
 
 def make_dataset(name: str, rows: np.ndarray, labels: np.ndarray) -> Dataset:
-    """Return a read-only data set with classes numbered 0 .. classes - 1 in sorted order."""
+    """Return a read-only data set whose classes are numbered 0 .. classes - 1 in the sorted order of `labels`."""
     rows = np.array(rows, dtype=np.float64, order="C")  # a copy: the caller's stays writeable
     labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     rows.flags.writeable = labels.flags.writeable = False
@@ -382,9 +382,10 @@ def make_dataset(name: str, rows: np.ndarray, labels: np.ndarray) -> Dataset:
 
 
 def find_files(name: str, source: Source) -> tuple[Form, list[Path]]:
-    """Return the first form of a data set whose files are all in $ONEPASS_DATA or in the cache, and their paths.
+    """Return the first stored form of a data set that is on this machine, and the paths of its files.
 
-    A form is a set of files that holds the data. If no form is there, one is downloaded.
+    A form is a set of files that holds the data. It is looked for in the folder $ONEPASS_DATA and in the user's cache.
+    If no form is there, one is downloaded.
     """
     folders = [Path(os.environ["ONEPASS_DATA"])] if os.environ.get("ONEPASS_DATA") else []
     folders.append(cache_folder())
@@ -397,7 +398,7 @@ def find_files(name: str, source: Source) -> tuple[Form, list[Path]]:
 
 
 def cache_folder() -> Path:
-    """Return the user's cache folder of onepass."""
+    """Return the path of the user's cache folder of onepass."""
     import pooch
 
     return Path(pooch.os_cache("onepass"))

@@ -9,6 +9,7 @@ a folder with its own tables and pictures:
 - `RecommenderStudy`: interactions of users with items
 - `MatrixStudy` and `DecompositionStudy`: errors of sketched matrices
 - `StarvationStudy`: posteriors far from all evaluations
+- `GameStudy`: games that every player plays to their end, such as prompts routed within a budget
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,29 +23,28 @@ CHECKPOINTS = 40  # number of checkpoints of a run: enough for a smooth curve
 
 
 class Trial(Protocol):
-    """One seed of an experiment, with all policies side by side.
+    """One seed of an experiment, which all policies play side by side.
 
     `rows` and `curves` may be called after any step.
     """
 
     def step(self, start: int, rounds: int) -> None:
-        """Advance every policy by the rounds start .. start + rounds - 1."""
+        """Let every policy play the rounds start .. start + rounds - 1."""
         ...
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per policy that has played."""
+        """Return one dictionary of results per policy that has played."""
         ...
 
     def curves(self) -> list[dict[str, Any]]:
-        """Return one row per policy and step."""
+        """Return one dictionary of results per policy and step."""
         ...
 
 
 class Study(Protocol):
     """Experiment of any kind.
 
-    To play its seeds on the
-    machines of a Ray cluster, a study must be picklable by `cloudpickle`.
+    A study that is played on the machines of a Ray cluster must be picklable by `cloudpickle`.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Study(Protocol):
     def timed(self) -> bool: ...
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
-        """Put all policies side by side before one seed of the problem.
+        """Return the trial of one seed, in which all given policies play the same problem.
 
         Parameters
         ----------
@@ -135,9 +135,11 @@ def final_rows(
     points: Sequence[Sequence[Mapping[str, Any]]],
     extra_columns: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return one row per policy that has played: its last point and `extra_columns(points)`.
+    """Return one row of results per policy that has played: its last checkpoint, and `extra_columns(points)`.
 
-    A missing regret or reward is None. The memory column holds the largest value, and exists only if points have it.
+    `points` has the checkpoints of every policy, each a dictionary of what was measured so far. A missing regret or
+    reward becomes None. The column of memory has the largest value over checkpoints, and exists only if memory was
+    measured.
     """
     return [
         {
@@ -160,7 +162,7 @@ def final_rows(
 def curve_rows(
     policies: Sequence[Policy], seed: int, points: Sequence[Sequence[Mapping[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """Return one row per policy and step, from the points that every policy has passed."""
+    """Return one row per policy and checkpoint; `points` has the checkpoints of every policy."""
     return [{**policy.columns(), "seed": seed, **point} for policy, own in zip(policies, points) for point in own]
 
 

@@ -32,7 +32,7 @@ Curve = tuple[list[float], list[float]]
 
 
 def draw(figure: Figure, rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Return the picture of the rows."""
+    """Return the picture of the results: a matplotlib figure that `figure.draw` makes from rows and curves."""
     import matplotlib as mpl
 
     with mpl.rc_context(RC_PARAMS):
@@ -42,7 +42,7 @@ def draw(figure: Figure, rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def save(figure: Figure, rows: Sequence[Row], curves: Sequence[Row], path: Path) -> None:
-    """Draw the picture into a file; the suffix selects the format."""
+    """Draw the picture of the results into the file `path`; the suffix selects the format, for example .png."""
     import matplotlib as mpl
 
     with mpl.rc_context(RC_PARAMS):
@@ -90,14 +90,14 @@ def _undated_metadata(path: Path) -> dict[str, None]:
 
 
 def canvas(width: float, height: float) -> Picture:
-    """Return an empty figure of this size in inches; `canvas(9, 5).subplots(1, 2)` gives its panels."""
+    """Return an empty matplotlib figure with this width and height in inches."""
     from matplotlib.figure import Figure as Empty
 
     return Empty(figsize=(min(width, WIDEST), height), layout="constrained")
 
 
 def set_title(figure: Picture, rows: Sequence[Row], what: str) -> None:
-    """Set the title over all panels: the experiment, what was played, and the number of seeds."""
+    """Set the title of a picture: the name of the experiment, the text `what`, and the number of seeds."""
     seeds = len({row["seed"] for row in rows})
     figure.suptitle(
         f"{rows[0]['experiment']}: {what}, {seeds} seed{'s' if seeds > 1 else ''}",
@@ -129,9 +129,26 @@ def plot_curves(
     show_names: bool = True,
     **look: Any,
 ) -> dict[str, Curve]:
-    """Draw one curve per policy over seeds, with its name and uncertainty, and return the curves.
+    """Draw the mean of column `value` over seeds against column `x`, one curve per policy, and return the curves.
 
-    `show_names=False` is for a second kind of curve in the same panel. `look` overrides the styles.
+    Parameters
+    ----------
+    axes : matplotlib axes
+        Panel to draw into.
+    rows : sequence of dict
+        Rows of the curves, one per policy, seed and checkpoint.
+    value, x : str
+        Columns of the vertical and of the horizontal axis.
+    styles : dict
+        Line style of every curve by name.
+    key : callable
+        Function from a row to the name of its curve.
+    band : callable
+        Function from the values of all seeds to lower limit, middle and upper limit. The default is one standard error.
+    show_names : bool, default True
+        True to write names at the ends of the curves and to draw bands.
+    **look : object
+        Options of matplotlib's `plot` that override the styles.
     """
     curves, ends = {}, {}
     groups = group_rows(rows, key)
@@ -154,7 +171,7 @@ def plot_curves(
 def name_ends(
     axes: Any, curves: Mapping[str, Curve], styles: Styles, intervals: Mapping[str, tuple[float, float]] | None = None
 ) -> None:
-    """Write the names of curves at their ends, and draw `intervals` side by side to their right."""
+    """Write the name of every curve at its end, and draw the `intervals` (lower, upper) by name at the right edge."""
     for i, (name, (low, high)) in enumerate(sorted((intervals or {}).items(), key=lambda one: one[1])):
         at = 1.0 + INTERVAL_GAP * (i % (2 * MAX_BANDS) + 1)
         axes.plot(
@@ -173,7 +190,7 @@ def name_ends(
 
 
 def group_equal_curves(curves: Mapping[str, Curve]) -> list[list[str]]:
-    """Return the names of curves, grouped by equal curves."""
+    """Return lists of the names of curves; curves with equal points are in the same list."""
     found: list[list[str]] = []
     for name, curve in curves.items():
         group = next((group for group in found if _is_same_curve(curves[group[0]], curve)), None)
@@ -198,7 +215,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def level_end(axes: Any, value: float) -> Curve:
-    """Return the end of a horizontal line at the right edge of the panel, for `name_ends`."""
+    """Return the right end of a horizontal line at `value`, as a curve for `name_ends`."""
     return [axes.get_xlim()[1]], [value]
 
 
@@ -211,7 +228,7 @@ def _is_wide_range(values: Sequence[float]) -> bool:
 
 
 def start_axes_at_zero(axes: Any, curves: Mapping[str, Curve]) -> None:
-    """Start the axes at 0; y gets a log axis from 1 if the ends of the curves differ widely."""
+    """Start both axes at 0; the vertical axis becomes logarithmic if the ends of the curves differ widely."""
     axes.set_xlim(0, max(xs[-1] for xs, _ in curves.values()))
     if _is_wide_range([ys[-1] for _, ys in curves.values()]):
         set_log_scale(axes, "y")
@@ -221,15 +238,16 @@ def start_axes_at_zero(axes: Any, curves: Mapping[str, Curve]) -> None:
 
 
 def draw_regret_panel(axes: Any, curves: Sequence[Row], styles: Styles) -> None:
-    """Draw regret over rounds, with one standard error."""
+    """Draw the mean cumulative regret over rounds into the panel `axes`, with bands of one standard error."""
     start_axes_at_zero(axes, plot_curves(axes, curves, "cumulative_regret", styles))
     axes.set(title="cumulative regret, mean and standard error", xlabel="round")
 
 
 def set_log_scale(axes: Any, which: str, crowded: float = 1.0) -> None:
-    """Set a log scale with plain numbers: 1, 2 and 5 in every decade, or fewer on wide ranges.
+    """Make the axes named in `which` ("x", "y" or "xy") logarithmic, with ticks in plain numbers.
 
-    `crowded` is the factor by which the axis is shorter than that of a whole picture.
+    Ticks are at 1, 2 and 5 in every decade, or fewer on wide ranges. `crowded` is the factor by which the axis is
+    shorter than that of a whole picture.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -253,7 +271,10 @@ def _format_tick(value: float, _: Any = None) -> str:
 
 
 def draw_bars(axes: Any, rows: Sequence[Row], value: str, unit: float, name: str, styles: Styles) -> None:
-    """Draw one labelled horizontal bar per policy, or points on a log axis if short bars would be invisible."""
+    """Draw the mean of column `value`, divided by `unit`, as one horizontal bar per policy with the title `name`.
+
+    If bars would be too short to see, points on a logarithmic axis are drawn instead.
+    """
     means = {label: fmean(row[value] for row in own) / unit for label, own in group_rows(rows, policy_label).items()}
     labels, lengths = list(means), list(means.values())
     flat = min(lengths) > 0 and max(lengths) > FLAT * min(lengths)
@@ -287,7 +308,7 @@ def draw_bars(axes: Any, rows: Sequence[Row], value: str, unit: float, name: str
 
 
 def bar_chart_height(rows: Sequence[Row]) -> float:
-    """Return the height in inches that bars of these rows need."""
+    """Return the height in inches of a bar chart with one bar per policy of these rows."""
     return 0.9 + 0.22 * len(group_rows(rows, policy_label))
 
 
@@ -298,9 +319,10 @@ def _means_over(rows: Sequence[Row], x: str, value: str) -> Iterator[tuple[float
 
 
 def draw_over_reg(rows: Sequence[Row], y: str, name: str, what: str, x: str = "reg", also: str = "reg") -> Picture:
-    """Draw the mean of y over reg, or over parameter `x` (`also` for policies that lack it), on log axes.
+    """Draw the mean of column `y` against the parameter `x` on logarithmic axes, one curve per group of policies.
 
-    There are no bands, because all points share the same seeds.
+    Policies that lack the parameter `x` are drawn at their parameter `also`. `name` is the label of the vertical axis,
+    and `what` the title.
     """
     placed = [{**row, "x": row["params"].get(x, row["params"].get(also))} for row in rows]
     figure = canvas(8.5, 5.2)

@@ -2,8 +2,8 @@
 
 
 class ExperimentError(ValueError):
-    """Request that cannot be carried out; the message names the argument, its value and the way out."""
+    """Error in a request of the user; the message names the argument, its value and a way to correct it."""
 
 
 class DataNotFound(ExperimentError, FileNotFoundError):
-    """Data set that is not on this machine and could not be downloaded; the message tells which files to provide."""
+    """Error if a data set is not on this machine and cannot be downloaded; the message tells which files to provide."""

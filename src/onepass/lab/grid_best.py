@@ -12,9 +12,9 @@ AXES = ("width", "reg")  # a picture is drawn over the first of these parameters
 
 
 def mean_regrets(rows: Sequence[Row]) -> dict[str, list[tuple[float, dict[str, Any]]]]:
-    """Map every policy label to its grid points as (mean regret, params), best first.
+    """Return, for every policy, the points of its parameter grid as pairs (mean regret, parameters), best first.
 
-    Of equal regrets, the point with fewer parameters at an edge of the grid comes first.
+    Of points with equal regrets, the one with fewer parameters at an edge of the grid comes first.
     """
     regrets: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     params: dict[str, dict[str, Any]] = {}
@@ -41,7 +41,7 @@ def edge_note(rows: Sequence[Row]) -> str:
 
 
 def parameters_at_edge(params: dict[str, Any], grid: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the searched parameters that have the smallest or largest value of the grid."""
+    """Return the names of parameters whose value in `params` is the smallest or largest of all points in `grid`."""
     values = {name: [point[name] for point in grid] for name in params if isinstance(params[name], int | float)}
     return [name for name, own in values.items() if min(own) < max(own) and params[name] in (min(own), max(own))]
 

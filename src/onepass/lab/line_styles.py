@@ -108,9 +108,9 @@ RC_PARAMS: Any = {
 
 
 def assign_styles(rows: Sequence[Row], key: str) -> dict[str, dict[str, Any]]:
-    """Return a style for every value of column `key` of the rows: colour by group, dashes by label.
+    """Return a line style for every value of column `key`: the colour shows the group, the dashes the label.
 
-    No two styles share both. If a style is taken, the next dash pattern of the colour follows, then the next colour.
+    No two values share a style. If a style is taken, the next dash pattern of the colour follows, then the next colour.
     """
     found: dict[str, dict[str, Any]] = {}
     taken: set[tuple[str, Any]] = set()

@@ -39,7 +39,7 @@ def _import_object(reference: str) -> Any:
 
 
 def load_experiment(name: str) -> Study:
-    """Return the experiment that has this name, or that MODULE:NAME refers to."""
+    """Return the experiment with this name; a name of the form MODULE:NAME refers to an object in a user's module."""
     if COLON not in name:
         return find(name)
     found = _import_object(name)
@@ -92,7 +92,7 @@ def _policies_of_reference(reference: str) -> tuple[Policy, ...]:
 
 
 def load_figure(reference: str) -> Figure:
-    """Return the figure MODULE:NAME."""
+    """Return the figure (table and picture) that MODULE:NAME refers to in a user's module."""
     found = _import_object(reference)
     if not isinstance(found, Figure):
         raise ExperimentError(f"{reference} must be a Figure, not {type(found).__name__}")

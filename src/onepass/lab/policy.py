@@ -1,4 +1,4 @@
-"""Policies by name: a recipe with its parameters."""
+"""Policies under a name: a function that makes a bandit, with its parameters."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,9 +12,9 @@ REGS = (0.02, 0.2, 2.0, 20.0, 200.0)
 
 @dataclass(frozen=True)
 class Policy:
-    """Recipe or learner of `onepass` with its parameters, under the label that tables show.
+    """Bandit or learner with its parameters, under the label that tables show.
 
-    In a matrix study, the recipe is a design.
+    The recipe is the function that makes the bandit. In a study of matrices, it makes a sketch.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Policy:
     group : str, default ""
         Common name of several labels, for example one recipe at several sizes. An empty string stands for the label.
     tuned : bool, default True
-        False if the parameters are the point of the policy (defaults, a paper's constants). Tuning then skips it.
+        False if the parameters should not change, for example the constants of a paper. Tuning then skips the policy.
     """
 
     label: str
@@ -38,27 +38,27 @@ class Policy:
 
     @property
     def name(self) -> str:
-        """Name of the recipe."""
+        """Name of the function or class that makes the bandit."""
         return self.recipe if isinstance(self.recipe, str) else self.recipe.__name__
 
     def build(self, **where: Any) -> Any:
-        """Make the bandit or design.
+        """Return a new bandit, learner or sketch with the policy's parameters.
 
         Parameters
         ----------
         **where : object
-            Keyword arguments that the problem decides: dim, or arms and kernel; for bandits also seed.
+            Keyword arguments that depend on the problem: `dim`, or `arms` and `kernel`; for bandits also `seed`.
 
         Returns
         -------
         object
-            Result of the recipe.
+            The bandit, learner or sketch.
         """
         return self.make(**where, **self.params)
 
     @property
     def make(self) -> Callable[..., Any]:
-        """Function or class of the recipe."""
+        """Function or class that makes the bandit."""
         if not isinstance(self.recipe, str):
             return self.recipe
         place = onepass.learner if self.recipe in onepass.learner.__all__ else onepass
@@ -96,7 +96,7 @@ class Policy:
 
     @property
     def compile_key(self) -> tuple[Any, ...]:
-        """Key of the code that must be compiled: the recipe and every option that is a bool or a str."""
+        """Key that is equal for policies with the same compiled code: the recipe, and its bool or str parameters."""
         options = ((name, value) for name, value in self.params.items() if isinstance(value, bool | str))
         return (self.recipe, *sorted(options))
 
@@ -117,11 +117,11 @@ class Policy:
 
 
 def policy_variant(group: Policy, note: str, **params: object) -> Policy:
-    """Return the policy with changed parameters, labelled with `note`, in the group of the original."""
+    """Return a copy of a policy with changed parameters, the label `note` appended, and the old label as its group."""
     changed = group.with_params(**params)
     return Policy(f"{group.label} {note}", changed.recipe, changed.params, group.label)
 
 
 def policies_over_reg(group: Iterable[Policy]) -> tuple[Policy, ...]:
-    """Return every policy at every one of `REGS`."""
+    """Return every policy in `group` at every ridge penalty in `REGS`."""
     return tuple(policy_variant(policy, f"reg={reg:g}", reg=reg) for policy in group for reg in REGS)

@@ -1,4 +1,4 @@
-"""Play of seeds in several processes: the main process and its workers each take the next task that waits.
+"""Run the seeds of an experiment in several processes: each takes the next task that waits.
 
 Workers are processes of loky, joblib's process pool. They are started only if the remaining work takes longer than
 starting them, so a small run stays in one process. Every process uses one BLAS thread, so rows do not depend on the
@@ -36,7 +36,7 @@ POLL_SECONDS = 0.1  # seconds between two looks at the workers, when this proces
 
 
 class Task(NamedTuple):
-    """Policies that play one seed side by side, and the label that the progress bar shows."""
+    """Part of an experiment: `policies` that play the same `seed`, and a `label` for the progress bar."""
 
     policies: tuple[Policy, ...]
     seed: int
@@ -44,7 +44,10 @@ class Task(NamedTuple):
 
 
 def play(study: Study, task: Task, rounds: int, step: int, tick: Callable[[], None]) -> Results:
-    """Play one seed to its end, or until Ctrl-C; `tick` is called after every step."""
+    """Play `rounds` rounds of one task in steps of `step` rounds, and return the results.
+
+    `tick` is called after every step. On Ctrl-C the results so far are returned, with `interrupted` set.
+    """
     results, trial = Results(), None
     try:
         trial = study.trial(task.policies, task.seed)
@@ -63,9 +66,10 @@ def play(study: Study, task: Task, rounds: int, step: int, tick: Callable[[], No
 def play_all(
     study: Study, tasks: Sequence[Task], rounds: int, step: int, jobs: int | None, meter: Meter, cache: TaskCache
 ) -> tuple[dict[int, Results], bool]:
-    """Return the results by the index of the task, and True if Ctrl-C came.
+    """Play the tasks in `jobs` processes; return the results by the index of the task, and True if Ctrl-C came.
 
-    After Ctrl-C, the task in progress, if any, has `interrupted` set. Tasks in the cache are not played again.
+    A task that was in progress at Ctrl-C has `interrupted` set. The results of tasks in `cache` are taken from there.
+    `meter` shows the progress.
     """
     if jobs is not None and jobs < 1:
         raise ExperimentError(f"jobs must be at least 1, got {jobs}")
@@ -74,7 +78,7 @@ def play_all(
 
 
 class ProcessPool:
-    """Pool that plays tasks in order in this process, while its workers take the next ones."""
+    """Pool of processes: this process plays tasks in order, and worker processes take the next ones."""
 
     def __init__(
         self,
@@ -109,7 +113,7 @@ class ProcessPool:
             self.pool.shutdown(wait=True, kill_workers=not self.finished)
 
     def play_all(self) -> bool:
-        """Play all tasks. Return True if Ctrl-C came first; results of finished workers are kept."""
+        """Play all tasks, and return True if Ctrl-C came first; then the results of finished workers are stored."""
         try:
             while self.pending:
                 place = self.pending.popleft()
@@ -129,7 +133,7 @@ class ProcessPool:
         return False
 
     def on_step(self) -> None:
-        """Update the progress after a step of this process, and start or poll the workers."""
+        """Count a step of this process, and start worker processes or collect their results."""
         self.meter.advance()
         if self.pool is not None:
             self.poll()
@@ -156,7 +160,7 @@ class ProcessPool:
             self.meter.say(f"{self.n_workers + 1} processes play; seconds are longer than with one (--jobs 1)")
 
     def poll(self) -> None:
-        """Collect finished tasks, submit the next ones, and count the steps of the workers."""
+        """Collect the results of workers, send them further tasks, and count their steps."""
         self.collect_finished()
         assert self.pool is not None
         while self.pending and len(self.running) < self.n_workers:
@@ -167,7 +171,7 @@ class ProcessPool:
             self.meter.advance()
 
     def collect_finished(self) -> None:
-        """Store and cache the results of finished workers."""
+        """Store the results of finished workers in `results` and in the cache."""
         for place in [place for place, future in self.running.items() if future.done()]:
             try:
                 self.results[place] = self.running.pop(place).result()

@@ -12,7 +12,10 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class Meter:
-    """Progress of a known number of steps: `with Meter("digits", 400) as meter: ... meter.advance()`."""
+    """Progress bar for `total` steps, with the time that remains: `with Meter("digits", 400) as meter: ...`.
+
+    The method `advance` counts a step. If standard error is not a terminal, lines are printed instead of a bar.
+    """
 
     def __init__(self, title: str, total: int, quiet: bool = False) -> None:
         self.title, self.total, self.done, self.quiet = title, total, 0, quiet
@@ -38,16 +41,16 @@ class Meter:
         self.bar.stop()
 
     def describe(self, note: str) -> None:
-        """Show a note on the present step beside the bar."""
+        """Show the text `note` beside the progress bar."""
         self.bar.update(self.task, description=f"{self.title}: {note}")
 
     def say(self, text: str) -> None:
-        """Print a line above the bar."""
+        """Print a line of text above the progress bar."""
         if not self.quiet:
             self.bar.console.print(text, highlight=False, soft_wrap=True)
 
     def advance(self, steps: int = 1) -> None:
-        """Count finished steps."""
+        """Count `steps` finished steps."""
         self.done += steps
         self.bar.advance(self.task, steps)
         now = monotonic()

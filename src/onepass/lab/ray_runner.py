@@ -20,7 +20,11 @@ from onepass.lab.task_cache import TaskCache
 def play_on_ray(
     study: Study, tasks: Sequence[Task], rounds: int, step: int, address: str, meter: Meter, cache: TaskCache
 ) -> tuple[dict[int, Results], bool]:
-    """Play tasks as `play_all` does, by the workers at `address`. Cached tasks are not played again."""
+    """Play the tasks on the workers of the Ray cluster at `address`.
+
+    The results are those of `play_all`: results by the index of the task, and True if Ctrl-C came. The results of tasks
+    in `cache` are taken from there. `meter` shows the progress.
+    """
     found, steps = cache.load_results(), -(-rounds // step)
     meter.advance(steps * len(found))
     workers = RayTaskPool(address)

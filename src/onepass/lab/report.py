@@ -18,7 +18,10 @@ PICTURE, TABLE, PAPER = "figure.png", "table.md", "figure.pdf"
 
 
 def publish(results: Results, folder: Path, keeper: Callable[[Results, Path], str], stream: TextIO) -> None:
-    """Save the results with `keeper`, print its table to `stream`, and name the files on standard error."""
+    """Save results with the function `keeper`, print the table to `stream`, and name the files on standard error.
+
+    `keeper(results, folder)` writes the files and returns the table; it is `keep` or `keep_tuning`.
+    """
     if results.interrupted:
         done = f"what is done is kept ({len(results.rows):,} rows)" if results.rows else "nothing was finished"
         print(f"onepass: interrupted; {done}", file=sys.stderr)
@@ -70,10 +73,10 @@ def keep_tuning(results: Results, folder: Path) -> str:
 def rebuild(
     folder: Path, file: str = "", figure: Figure | None = None, paper: bool = False, beside: Sequence[Path] = ()
 ) -> str:
-    """Make the table and the picture of a folder again from its Parquet files, and return the table.
+    """Make the table and the picture again from the Parquet files of a folder, and return the table.
 
-    `figure=None` uses the figure that the rows name. `paper=True` also writes figure.pdf, and each panel without the
-    title as figure-PANEL.pdf. Rows of the folders `beside` are added, unless their policy and seed are known already.
+    None as `figure` takes the figure that the rows name. If `paper` is True, figure.pdf is also written, and each panel
+    without the title as figure-PANEL.pdf. Rows of the folders `beside` are added if their policy and seed are new.
     """
     if not file:
         file = next((name for name in (ROWS, TUNED_FILE) if (folder / name).is_file()), ROWS)
@@ -100,7 +103,7 @@ def _add_rows(rows: list[Row], others: Sequence[Row]) -> list[Row]:
 
 
 def figures() -> dict[str, Figure]:
-    """Return the figures of tuning and of all experiments, by name."""
+    """Return the figures (tables and pictures) of tuning and of all experiments, by name."""
     return {figure.name: figure for figure in (TUNING, *(suite.figure for suite in SUITES))}
 
 

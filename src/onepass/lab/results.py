@@ -65,7 +65,7 @@ def write(rows: Iterable[Row], path: Path) -> None:
 
 
 def flatten(row: Row) -> Row:
-    """Add a column `param_NAME` per parameter, and turn `params` into JSON."""
+    """Return a row with one more column `param_NAME` per parameter, and with `params` as JSON."""
     params = row["params"]
     return {**row, "params": json.dumps(params), **{f"param_{name}": value for name, value in params.items()}}
 

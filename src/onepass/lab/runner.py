@@ -1,4 +1,4 @@
-"""Run an experiment: for every seed, all policies side by side, chunk after chunk."""
+"""Run an experiment: in every seed, all policies play the same rounds."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,10 +27,10 @@ def run(
     callback: Callable[[Results], object] | None = None,
     quiet: bool = False,
 ) -> Results:
-    """Play an experiment and return its rows and curves.
+    """Play an experiment, and return the results as rows and curves.
 
-    Arguments that are None take the experiment's own value. Ctrl-C ends the run and keeps what is done: the finished
-    seeds or, if there are none, the rounds played so far.
+    For an argument that is None, the experiment's own value is used. Ctrl-C ends the run and returns what is done: the
+    finished seeds or, if there are none, the rounds played so far.
 
     Parameters
     ----------
@@ -96,15 +96,12 @@ def run(
 
 
 def split_policies(experiment: Study, policies: Sequence[Policy]) -> list[tuple[Policy, ...]]:
-    """Return the policies that share a task: all of them, or each alone if the study has `alone` set."""
+    """Return groups of policies that play a seed side by side: all together, or each alone if `alone` is set."""
     return [(policy,) for policy in policies] if getattr(experiment, "alone", False) else [tuple(policies)]
 
 
 def warm_up(experiment: Study, policies: Sequence[Policy], quiet: bool) -> bool:
-    """Compile the code that the policies need, and return False on Ctrl-C.
-
-    Compiled code is cached on disk; later processes only load it.
-    """
+    """Compile the code that the policies need, and return True, or False if Ctrl-C came."""
     kinds = {policy.compile_key: policy for policy in policies}.values()
     with threadpool_limits(1), Meter(f"{experiment.name}: compiling", len(kinds), quiet) as meter:
         try:
@@ -118,14 +115,14 @@ def warm_up(experiment: Study, policies: Sequence[Policy], quiet: bool) -> bool:
 
 
 def check_counts(**counts: int) -> None:
-    """Raise ExperimentError if a count is below one."""
+    """Raise ExperimentError if one of the given counts is below 1."""
     for name, count in counts.items():
         if count < 1:
             raise ExperimentError(f"{name} must be at least 1, got {count}")
 
 
 def check_horizons(policies: Sequence[Policy], rounds: int) -> None:
-    """Raise ExperimentError if there are more rounds than the horizon of a policy."""
+    """Raise ExperimentError if `rounds` is larger than the parameter `horizon` of a policy."""
     for policy in policies:
         horizon = policy.params.get("horizon")
         if horizon is not None and rounds > horizon:

@@ -9,5 +9,8 @@ FIRST_TUNING_SEED = 1000  # larger than the number of seeds of any evaluation
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:
-    """Return the generator of one part of a seed, for example a block, independent of all others."""
+    """Return the random generator of one part of a seed, which is independent of all other parts.
+
+    `place` is the number of the part, or several numbers.
+    """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=place))

@@ -1,4 +1,4 @@
-"""Tables of results as aligned Markdown, readable on a terminal and in a README; helpers of all figures."""
+"""Tables of results as aligned Markdown, readable on a terminal and in a README; functions for their lines."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, median, stdev
@@ -15,13 +15,13 @@ WIDEST_TABLE, WIDEST_CELL = 400, 200  # in letters: wider than any table here, s
 
 
 def format_table(figure: Figure, rows: Sequence[Row]) -> str:
-    """Return the table of the rows, with the figure's note below it."""
+    """Return the table of the results as text, with the note of the figure below it."""
     text, note = markdown(figure.lines(rows)), figure.note(rows)
     return f"{text}\n\n{note}" if note else text
 
 
 def markdown(lines: Sequence[Line]) -> str:
-    """Format lines of equal keys as an aligned Markdown table."""
+    """Return lines (dictionaries with the same keys) as an aligned Markdown table."""
     with pl.Config(
         tbl_formatting="MARKDOWN",
         tbl_hide_column_data_types=True,
@@ -36,7 +36,7 @@ def markdown(lines: Sequence[Line]) -> str:
 
 
 def group_rows(rows: Sequence[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-    """Group rows by a key, in order of first appearance."""
+    """Return a dictionary from `key(row)` to the list of rows with this key, in the order of first appearance."""
     groups: dict[Any, list[Row]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
@@ -56,7 +56,7 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def cost_columns(rows: Sequence[Row]) -> Line:
-    """Return the table's columns with the mean time per round and the mean memory."""
+    """Return two columns of a table line: mean microseconds per round, and mean memory in kB."""
     return {
         "µs a round": f"{fmean(row['microseconds_per_round'] for row in rows):,.1f}",
         "memory, kB": f"{fmean(row['memory_bytes'] for row in rows) / 1000:,.1f}",
@@ -64,18 +64,18 @@ def cost_columns(rows: Sequence[Row]) -> Line:
 
 
 def cost_and_error_columns(rows: Sequence[Row]) -> Line:
-    """Return the columns of `cost_columns`, and one with the largest error bound of the designs."""
+    """Return the columns of `cost_columns`, and the largest bound on the error of a sketch."""
     bound = max(row["error_bound"] for row in rows)
     return {**cost_columns(rows), "error bound": "none" if bound == float("inf") else f"{bound:.3g}"}
 
 
 def size_columns(rows: Sequence[Row]) -> Line:
-    """Return the table's columns with the numbers of rounds and of seeds."""
+    """Return two columns of a table line: the numbers of rounds and of seeds."""
     return {"rounds": f"{rows[0]['rounds']:,}", "seeds": str(len(rows))}
 
 
 def regret_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy: mean regret, its standard error, median, and costs."""
+    """Return a table as one line per policy: mean regret, standard error, median and costs."""
     lines = []
     for label, own in group_rows(rows, policy_label).items():
         regrets = [row["cumulative_regret"] for row in own]
@@ -93,9 +93,10 @@ def regret_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def lines_over_reg(rows: Sequence[Row], value: str, digits: str, names: Sequence[str] = ("reg",)) -> list[Line]:
-    """Return one line per group, with the mean of `value` in one column per reg.
+    """Return a table of the mean of column `value`: one line per group, and one column per ridge penalty.
 
-    `names` are the possible names of the parameter over which columns run, for example "size" or "rank".
+    `names` are possible names of the parameter that is shown in columns, for example "size" or "rank". `digits` is the
+    format of a number.
     """
 
     def axis_value(row: Row) -> float:
@@ -110,13 +111,13 @@ def lines_over_reg(rows: Sequence[Row], value: str, digits: str, names: Sequence
 
 
 def mean_cell(rows: Sequence[Row], value: str, digits: str) -> str:
-    """Format the mean over the rows that have a value, or return an empty string."""
+    """Return the mean of column `value` as text, over the rows that have a value, or an empty string if none has."""
     known = [row[value] for row in rows if row[value] is not None]
     return format(fmean(known), digits) if known else ""
 
 
 def experiment_list(groups: Mapping[str, Sequence[Study]]) -> str:
-    """Return all experiments with their policies, one paragraph each, grouped under headings."""
+    """Return a text with one paragraph per experiment and its policies; `groups` maps headings to experiments."""
     return "\n\n".join(
         f"# {group}\n\n" + "\n\n".join(map(_experiment_paragraph, experiments)) for group, experiments in groups.items()
     )
@@ -140,7 +141,7 @@ def _experiment_paragraph(experiment: Study) -> str:
 
 
 def policy_table(experiment: Study) -> str:
-    """Return a table of the policies of an experiment and their parameters."""
+    """Return a table of an experiment's policies with their parameters, as text."""
     return markdown(
         [
             {

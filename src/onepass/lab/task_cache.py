@@ -1,9 +1,4 @@
-"""Finished tasks in a folder, one JSON file each, so that an interrupted run continues.
-
-A file's name is a hash of everything its numbers depend on: study, policies, seed, rounds, the source code of
-onepass, and the modules that define the study and its policies. Once all tasks are finished the files are deleted, and
-a later run plays all tasks again.
-"""
+"""Files of finished tasks of an experiment, so that an interrupted run continues."""
 
 import hashlib
 import json
@@ -28,7 +23,7 @@ Tasks = Sequence[tuple[tuple[Policy, ...], int, str]]  # policies side by side, 
 
 
 class TaskCache:
-    """Cache of finished tasks in a folder. `folder=None` caches nothing."""
+    """Results of finished tasks in a folder, one JSON file per task. If `folder` is None, nothing is stored."""
 
     def __init__(self, folder: Path | None, study: Study, tasks: Tasks, rounds: int):
         self.folder = folder
@@ -39,7 +34,7 @@ class TaskCache:
         )
 
     def load_results(self) -> dict[int, Results]:
-        """Return the results of earlier runs by task index. Damaged files are deleted."""
+        """Return the stored results by the index of the task. Damaged files are deleted."""
         out: dict[int, Results] = {}
         for place, file in enumerate(self.files):
             try:
@@ -52,7 +47,7 @@ class TaskCache:
         return out
 
     def save(self, place: int, results: Results) -> None:
-        """Save the results of the task at index `place`."""
+        """Save the results of the task with index `place`."""
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(

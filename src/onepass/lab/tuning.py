@@ -41,7 +41,7 @@ def tune(
 ) -> Results:
     """Play every policy at every point of the experiment's grid, on seeds 1000, 1001, ...
 
-    All policies meet the same contexts. Ctrl-C keeps the policies whose grid is complete.
+    In every seed, all policies get the same contexts. Ctrl-C keeps the policies whose grid is complete.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def tune(
 
 
 def policy_grid(policy: Policy, experiment: Study) -> list[Policy]:
-    """Return the policy at every point of the experiment's grid, on the axes that its recipe has."""
+    """Return a policy with every combination of the values in the experiment's grid, for parameters that it accepts."""
     axes = {name: dict.fromkeys(values) for name, values in experiment.grid.items() if policy.accepts(name)}
     return [policy.with_params(**dict(zip(axes, point))) for point in product(*axes.values())]
 
@@ -121,8 +121,8 @@ def policy_grid(policy: Policy, experiment: Study) -> list[Policy]:
 def apply_tuned_parameters(experiment: Study, policies: Sequence[Policy], path: Path) -> tuple[Policy, ...]:
     """Return the policies with the best parameters in a file or folder that `tune` wrote.
 
-    Parameters are found by label, else by group. Only parameters in the experiment's grid are changed: a study over reg
-    keeps its regs. Policies with `tuned=False` stay as they are.
+    The best parameters of a policy are those of the same label, or else of the same group. Only parameters in the
+    experiment's grid are changed. Policies with `tuned=False` stay as they are.
     """
     best = {
         label: points[0][1]

@@ -40,10 +40,10 @@ Blocks = Callable[[], Iterator[tuple[slice, np.ndarray]]]
 
 
 class PenalizedFit(NamedTuple):
-    """Fit at one penalty.
+    """Logistic regression fitted to all examples with one penalty.
 
-    w (k,) are the weights, and left_out (n,) the decisions f_(i) with example i left out (f_i for examples of weight
-    0). `loss` is the total loss of these decisions, and `reg` the penalty r.
+    w (k,) are the weights, and left_out (n,) the decisions on the examples, each by a fit without this example.
+    (Examples of weight 0 are not left out.) `loss` is the total loss of these decisions, and `reg` the penalty.
     """
 
     w: np.ndarray
@@ -54,7 +54,10 @@ class PenalizedFit(NamedTuple):
 
 @compiled
 def transform_rows(state, rows):
-    """Return the features phi of every row without the last one, (n, dim) -> (n, k - 1)."""
+    """Return the kernel features of every row, (n, dim) -> (n, k - 1).
+
+    The last of the k features of `KernelNewton`, which depends on the previous example, is left out.
+    """
     own, found = copy_scratch(state), np.empty((rows.shape[0], state.phi.size - 1))
     for i in range(rows.shape[0]):
         fill_features(own, rows[i])
@@ -102,10 +105,10 @@ def _objective_and_derivatives(
 def fit_at_penalty(
     blocks: Blocks, w: np.ndarray, signs: np.ndarray, weights: np.ndarray, reg: float, steps: int
 ) -> PenalizedFit:
-    """Return the fit at penalty `reg` after at most `steps` Newton steps from w.
+    """Fit a logistic regression with penalty `reg` by at most `steps` Newton steps from the weights w.
 
-    `signs` (n,) are the classes -1 or 1, and `weights` (n,) the examples' weights. Raises LinAlgError if H is not
-    positive definite.
+    `blocks` yields the features, `signs` (n,) are the classes -1 or 1, and `weights` (n,) the examples' weights. Raises
+    LinAlgError if the Hessian is not positive definite.
     """
     total, gradient, hessian = _objective_and_derivatives(blocks, w, signs, weights, reg)
     for _ in range(steps):
@@ -133,8 +136,8 @@ def search_penalty(
 ) -> list[PenalizedFit] | None:
     """Return the fit of every class at a common penalty, for w (classes, k) and signs (n, classes).
 
-    If `chosen` is True, the penalty is searched for from `reg` on; otherwise it is `reg`. A fit takes at most `steps`
-    Newton steps. Returns None if an H is not positive definite at `reg`.
+    If `chosen` is True, the penalty with the smallest left-out loss is searched for, from `reg` on; otherwise it is
+    `reg`. A fit takes at most `steps` Newton steps. Returns None if a Hessian is not positive definite at `reg`.
     """
     found: dict[int, list[PenalizedFit]] = {}
 
@@ -170,12 +173,12 @@ def refine_weights(
     chosen: bool,
     steps: int,
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return weights after Newton's method, and left-out decisions (see the module).
+    """Return weights improved by Newton's method on all examples, and the decisions with each example left out.
 
-    The weights have the shape of `state.w`, and the decisions the shape of `before`. Returns None if the one-pass fit
-    is better.
+    The weights have the shape of `state.w`. `before` holds the decisions of the one pass, and the result has its shape.
+    Returns None if the one-pass fit is better.
 
-    signs and before are (n,), or (n, classes) if weights are (classes, k). `reg` and `chosen` are as in
+    `signs` and `before` are (n,), or (n, classes) if weights are (classes, k). `reg` and `chosen` are as in
     `search_penalty`.
     """
     w, n = np.atleast_2d(state.w).copy(), len(before)

@@ -33,7 +33,7 @@ from onepass.learner.losses import Loss, make_loss, slope
 
 
 class BOGDState(NamedTuple):
-    """State of `BOGD`: `budget` holds the examples, and `turn` counts the losses so far.
+    """State of `BOGD`: `budget` holds the stored examples, and `turn` is the number of examples with a loss so far.
 
     The other fields are settings of `BOGD`.
     """

@@ -27,7 +27,7 @@ from onepass.learner.learner import Learner
 
 
 class BPASState(NamedTuple):
-    """State of `BPAS`: `budget` holds the examples, and `aggressiveness` is C."""
+    """State of `BPAS`: `budget` holds the stored examples, and `aggressiveness` is the largest size of a step."""
 
     budget: Budget
     aggressiveness: float

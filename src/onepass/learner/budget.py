@@ -17,10 +17,10 @@ LEAST_WIDTH = 1e-150  # of a kernel: its square, and the square's inverse, are n
 
 
 class Budget(NamedTuple):
-    """Stored examples of a learner, of which the first `used` count.
+    """Stored examples of a learner, of which the first `used` count. They define f(x) = sum of a_i k(x_i, x).
 
-    points (B, dim) holds the rows x_i, weights (B,) the a_i, and kernel_values (B,) is scratch for k(x_i, x) of the
-    latest x. precision is 1 / (2 width^2) of the Gaussian kernel.
+    points (B, dim) holds the rows x_i, weights (B,) the a_i, and kernel_values (B,) is a work array for the kernel
+    k(x_i, x) of the latest x. precision is 1 / (2 width^2) of the Gaussian kernel.
     """
 
     points: np.ndarray
@@ -43,7 +43,7 @@ def copy_scratch_budget(budget):
 
 @compiled
 def kernel_expansion(budget, x):
-    """Return f(x) = sum of a_i k(x_i, x), and leave the kernel values in budget.kernel_values."""
+    """Return f(x), the sum of weight times kernel over the stored examples, and write the kernels to kernel_values."""
     fill_gaussian(budget.points, budget.used, x, budget.precision, budget.kernel_values)
     total = 0.0
     for i in range(budget.used):
@@ -84,7 +84,10 @@ def double_room(budget):
 
 @compiled
 def free_or_random_index(budget, seed, turn):
-    """Return the next free index, or a uniformly random one if none is free, from a hash of the seed and the turn."""
+    """Return the next free index of the stored examples, or a uniformly random one if none is free.
+
+    The random index is a hash of `seed` and `turn`, the number of the draw.
+    """
     count = budget.weights.size
     if budget.used < count:
         return budget.used

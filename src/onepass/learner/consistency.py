@@ -32,7 +32,10 @@ def growing_budget_fits(learner: Any, s: Any, begun: Any) -> bool:
 
 
 def buffer_fits(buffer: Any, mapped: bool) -> bool:
-    """Return True if a buffer's counters are valid: it is not full, because a full one becomes a map at once."""
+    """Return True if the counters of a buffer of first examples, read from a file, are valid.
+
+    A valid buffer is not full, because a full one is replaced by a feature map at once. `mapped` is True if it was.
+    """
     return 0 <= buffer.used <= buffer.weights.size and mapped == (buffer.used == buffer.weights.size)
 
 

@@ -12,19 +12,19 @@ def _unknown(state, name: str) -> TypeError:
 
 @generic
 def decision(state, x: np.ndarray) -> float:
-    """Return f(x) for one row, shape (dim,). It may write to scratch arrays of the state."""
+    """Return f(x), the learner's prediction for one row x (dim,). It may write to work arrays of the state."""
     raise _unknown(state, "decision")
 
 
 @generic
 def step(state, x: np.ndarray, y: float):
-    """Return the state after the example (x, y), and f(x) before it."""
+    """Return the state after learning the example (x, y), and the prediction f(x) made before."""
     raise _unknown(state, "step")
 
 
 @compiled
 def learn_examples(state, rows, targets):
-    """Decide, then learn, example by example; return the state and the decisions (n,)."""
+    """Predict, then learn, example by example; return the state and the predictions f (n,)."""
     decisions = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
         state, decisions[i] = step(state, rows[i], targets[i])
@@ -33,9 +33,9 @@ def learn_examples(state, rows, targets):
 
 @compiled
 def decide_rows(state, rows):
-    """Return f of every row, (n, dim) -> (n,).
+    """Return the prediction f of every row, (n, dim) -> (n,).
 
-    Nothing of the state is written, so many threads may decide at once.
+    Nothing of the state is written, so many threads may predict at once.
     """
     out, own = np.empty(rows.shape[0]), copy_scratch(state)
     for i in range(rows.shape[0]):

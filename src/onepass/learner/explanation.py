@@ -111,7 +111,7 @@ class Reasons(NamedTuple):
 
 
 def make_reasons(decision: float, terms: list[Reason]) -> Reasons:
-    """Return the explanation with terms sorted by size of contribution, without terms that are zero."""
+    """Return the explanation of a prediction: its terms by size of contribution, without terms that are zero."""
     told = [term for term in terms if term.weight != 0.0 or term.contribution != 0.0]
     return Reasons(decision, tuple(sorted(told, key=lambda term: -abs(term.contribution))))
 
@@ -134,13 +134,16 @@ def point_terms(name: str, points: np.ndarray, weights: np.ndarray, precision: f
 
 
 def budget_terms(budget: Budget, x: np.ndarray) -> list[Reason]:
-    """Return the terms of the stored examples, at the row x."""
+    """Return the terms of the prediction at the row x (dim,), one for each stored example."""
     used = budget.used
     return point_terms("example", budget.points[:used], budget.weights[:used], budget.precision, x)
 
 
 def map_terms(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
-    """Return the terms of w^T phi(x) at the row x, for a map of landmarks, sketched or not, or of frequencies."""
+    """Return the terms of the prediction w^T phi(x) at the row x (dim,), one for each landmark or frequency.
+
+    `features` is the feature map phi, and w (k,) holds the weights.
+    """
     if isinstance(features, FourierState):
         half, phi = len(features.frequencies), np.empty(2 * len(features.frequencies))
         transform_row(features, x, phi)
@@ -153,15 +156,16 @@ def map_terms(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
 
 
 def sketching_terms(state: Sketching, w: np.ndarray, x: np.ndarray) -> list[Reason]:
-    """Return the terms of f at the row x: those of the buffer, or those of the landmarks once there is a map.
+    """Return the terms of the prediction f at the row x, for learners that begin with a buffer of examples.
 
-    w holds the weights on the map's features.
+    They are those of the examples in the buffer, or of the landmarks once there is a feature map, with the weights w on
+    its features.
     """
     return map_terms(state.sketch, w, x) if state.mapped else budget_terms(state.buffer, x)
 
 
 def newton_terms(state: KernelNewtonState, x: np.ndarray, names: tuple[str, ...]) -> list[Reason]:
-    """Return the terms of `KernelNewton` in units of the targets, with these names of columns."""
+    """Return the terms of a prediction of `KernelNewton` in units of the targets; `names` are those of the columns."""
     linear, w = state.slope.size, state.spread * state.w
     rank, cut = w.size - linear - 2, np.clip(x, state.low, state.high)
     scaled, found = cut * state.inverse_scale, []

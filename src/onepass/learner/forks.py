@@ -11,7 +11,7 @@ With decision f, loss l and features phi of the sketched Nystrom map (features/s
 
 Wen, Zhang et al. update the map, predict and step. But only the loss of a round, and so its target, tells if the map
 must be updated. This implementation therefore decides first, on the old map, and then changes the map. The step for the
-example is taken on the new map, as in Wen, Zhang et al. docs/kernel_learners.md compares this with other orders.
+example is taken on the new map, as in Wen, Zhang et al. docs/forks_measured.md compares this with other orders.
 
 Details that Wen, Zhang et al. leave open follow the program of its authors:
 
@@ -48,10 +48,10 @@ from onepass.learner.sketching import (
 
 
 class FORKSState(NamedTuple):
-    """State of `FORKS`: buffer and map in `sketching`, weights and a root of A^-1 in `newton`.
+    """State of `FORKS`: `sketching` holds the first examples and the feature map, `newton` the weights and the matrix.
 
-    `decaying` is eta. `cap` bounds decisions on the map: it is C if weights are projected before the next example is
-    decided, else infinity.
+    `decaying` is the setting `decaying_curvature`. `cap` is a bound of predictions: the setting `bound` if weights are
+    projected before the next example is predicted, else infinity.
     """
 
     sketching: Sketching

@@ -137,7 +137,7 @@ class KernelNewton(Learner):
     memory : float or None, default 20.0
         Number of examples, above 0, that count in each direction of the features. An example counts half after 0.69 *
         memory later examples in the same direction. A direction that does not occur is not forgotten
-        (docs/forgetting.md). None forgets nothing, which is right for streams that do not change.
+        (docs/how/forgetting.md). None forgets nothing, which is right for streams that do not change.
     warm_up : int, optional
         Number of first examples from which scales, width and landmarks are computed, at least 2. Defaults to 4 * size.
     loss : str, default "squared_hinge"
@@ -245,13 +245,13 @@ class KernelNewton(Learner):
 
     @property
     def rank(self) -> int:
-        """Number of features of the map."""
+        """Number of kernel features, from landmarks or random frequencies."""
         rank: int = self.params["size"] if self.params["rank"] is None else self.params["rank"]
         return rank
 
     @property
     def linear(self) -> bool:
-        """True if the learner has a linear part."""
+        """True if the columns of the rows themselves are features, beside the kernel features."""
         return self.params["design"] is None if self.params["linear"] is None else bool(self.params["linear"])
 
     @property
@@ -431,12 +431,11 @@ class KernelNewton(Learner):
         return best
 
     def penalty_shares(self, targets: np.ndarray, weights: np.ndarray) -> tuple[float, ...]:
-        """Return the shares of reg to try, in order, the first one being the starting point.
+        """Return the factors of the penalty `reg` to try, in order.
 
-        For the logistic loss without design and reg, the first share is the power of 1/4 nearest 4 p (1 - p),
-        p
-        the share of class 1: where a class is rare the logistic loss has little curvature. Otherwise the only share is
-        1.
+        For the logistic loss without a given design and reg, the first factor is the power of 1/4 nearest 4 p (1 - p),
+        where p is the share of class 1. If a class is rare, the logistic loss has little curvature. Otherwise the only
+        factor is 1.
 
         Parameters
         ----------
@@ -448,7 +447,7 @@ class KernelNewton(Learner):
         Returns
         -------
         tuple of float
-            Shares of reg, the first one always tried.
+            Factors of reg; the first one is always tried.
         """
         p = self.params
         if p["design"] is not None or p["reg"] is not None or p["loss"] != "logistic":
@@ -484,11 +483,11 @@ class KernelNewton(Learner):
         Parameters
         ----------
         rows : array or CSR array of shape (n, dim)
-            The rows, as learned.
+            The rows that were learned.
         targets : array of shape (n,)
-            The targets, as learned.
+            Their targets.
         weights : array of shape (n,) or None
-            The weights, as learned.
+            Their weights.
         before : array of shape (n,) or (n, classes)
             The decisions made when the examples were learned.
         steps : int
@@ -498,7 +497,8 @@ class KernelNewton(Learner):
         -------
         array or None
             The decisions, each with its example left out. None, and nothing has changed, for losses other than the
-            logistic one, for landmarks that follow, and where rows drift.
+            logistic one, for a learner whose landmarks follow the rows (`follow`), and if the weights of the one pass
+            fit better, as they do when rows drift.
         """
         p, newton = self.params, self._newton_state(self._state)
         if p["loss"] != "logistic" or p["follow"]:

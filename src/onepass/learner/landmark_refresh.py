@@ -32,7 +32,7 @@ RIDGE = 1e-6  # in squares of f
 
 
 def has_moved(s: Any) -> bool:
-    """Return True if most of the last rows, in the state's buffer, are far from the landmarks."""
+    """Return True if most of the latest rows are far from all landmarks, so that new landmarks are needed."""
     rows = s.buffer_rows
     cut = ((rows < s.low) | (rows > s.high)).any(axis=1)
     near = squared_distances(np.ascontiguousarray(np.clip(rows, s.low, s.high) * s.inverse_scale), s.map.points)
@@ -41,10 +41,10 @@ def has_moved(s: Any) -> bool:
 
 
 def refresh_landmarks(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> Any:
-    """Return the state on new landmarks, half of which are among the last rows; these rows must be learned again.
+    """Return the state with new landmarks, half of which are among the latest rows; these rows must be learned again.
 
-    `p` holds the parameters of `KernelNewton`, `design` is the initial design, and `near` is the factor NEAR in the
-    feature of the previous example.
+    `p` holds the parameters of `KernelNewton`, `design` is the initial design, and `near` the factor NEAR in the kernel
+    width of the feature of the previous example.
     """
     rows, linear = s.buffer_rows, s.slope.size
     scale = np.where(s.inverse_scale > 0.0, s.inverse_scale, 1.0)

@@ -49,7 +49,7 @@ class Learner(files.Owner):
 
     @property
     def is_classifier(self) -> bool:
-        """True if targets are -1 and 1."""
+        """True if the learner is a classifier, whose targets are -1 and 1."""
         return self.params.get("loss", "hinge") in CLASSIFICATION
 
     def _rows(self, rows: Any) -> Any:
@@ -102,7 +102,7 @@ class Learner(files.Owner):
 
     @writing
     def learn_checked(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """Decide and learn checked rows and targets with these `weights`, and return the decisions (n,)."""
+        """Predict and learn checked rows and targets with these `weights`, and return the predictions f (n,)."""
         return self._learn_checked(rows, targets, weights)
 
     def _learn_checked(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -129,7 +129,7 @@ class Learner(files.Owner):
 
     @property
     def can_use_weights(self) -> bool:
-        """True if examples may have weights."""
+        """True if the examples that the learner learns may have weights."""
         return False
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
@@ -146,12 +146,15 @@ class Learner(files.Owner):
         twin.learn_checked(twin._rows(rows[:1]), self.check_targets(y, rows.shape[0])[:1])
 
     def predict_then_learn(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Predict and then learn X (n, dim), y (n,). Return predictions, (n,) or (n, classes), and mistakes (n,)."""
+        """Predict and then learn examples X (n, dim), y (n,).
+
+        Returns predictions, (n,) or (n, classes), and mistakes (n,).
+        """
         decisions = self._check_and_learn(X, y)
         return decisions, self.mistakes(decisions, np.asarray(y, np.float64))
 
     def mistakes(self, decisions: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return the costs of decisions on targets (n,): 0 or 1 each for classification, else squared errors."""
+        """Return the mistakes (n,) of `decisions` (n,) on `targets` (n,): 0 or 1 for classes, else squared errors."""
         if self.is_classifier:
             return (np.where(decisions < 0.0, -1.0, 1.0) != targets).astype(np.float64)
         return (decisions - targets) ** 2
@@ -179,7 +182,7 @@ class Learner(files.Owner):
 
     @reading
     def decide_checked(self, rows: Any) -> np.ndarray:
-        """Return `decision_function` of checked rows (n, dim)."""
+        """Return the predictions f of rows (n, dim) that have been checked."""
         return self._decide(rows)
 
     def _decide(self, rows: Any) -> np.ndarray:
@@ -191,7 +194,7 @@ class Learner(files.Owner):
         return out
 
     def decide_dense(self, rows: np.ndarray) -> np.ndarray:
-        """Return f of rows (n, columns) as the compiled loop takes them: (n,), or (n, classes)."""
+        """Return the predictions f of dense rows (n, columns): (n,), or (n, classes)."""
         found: np.ndarray = decide_rows(self._state, rows)
         return found
 
@@ -369,24 +372,24 @@ class Learner(files.Owner):
         return {n: None if value is None else self.params.get(n, value) for n, value in self.get_params().items()}
 
     def given(self) -> dict[str, Any]:
-        """Return the constructor's arguments as they are saved in files."""
+        """Return the constructor's arguments as plain data, for a file."""
         return self._arguments()
 
     def states(self) -> tuple[Any, ...]:
-        """Return the state as a tuple, empty before the first example."""
+        """Return the state of the learner in a tuple, which is empty before the first example."""
         return () if self._state is None else (self._state,)
 
     def set_state(self, state: Any, dim: int) -> None:
-        """Continue from a given state, for rows of width `dim`."""
+        """Replace the state of the learner by `state`, which belongs to rows of width `dim`."""
         self._state, self.dim = state, dim
 
     def begin_with_dim(self, dim: int) -> Any:
-        """Return an initial state for rows of width `dim`."""
+        """Set the width of rows to `dim`, and return an initial state for such rows."""
         self.dim = dim
         return self.begin(dim)
 
     def consistent(self, state: Any, begun: Any) -> bool:
-        """Return True if a state read from a file agrees with `begun`, an initial state of the same width."""
+        """Return True if a state read from a file can have come from the initial state `begun` of the same width."""
         return self.fits(state, begun)
 
     def fits(self, state: Any, begun: Any) -> bool:
@@ -408,13 +411,13 @@ def _check_finite(decisions: np.ndarray) -> None:
 
 
 class LearnerStates(NamedTuple):
-    """Saved part of learners: their states, none before the first example."""
+    """States of learners as a file holds them; there are none before the first example."""
 
     states: tuple[Any, ...]
 
 
 def restore_states(learners: list[Learner], dim: int, held: files.StateSource) -> None:
-    """Give learners the states in a file; raise ValueError if they do not belong to these learners."""
+    """Give learners the states `held` by a file; raise ValueError if they do not belong to these learners."""
     begun = LearnerStates(tuple(one.begin_with_dim(dim) for one in learners))
 
     def fits(found: LearnerStates) -> bool:

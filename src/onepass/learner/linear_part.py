@@ -22,9 +22,10 @@ REACH = 3.0  # scales within which a column is held that has not been seen
 
 
 class LinearPart(NamedTuple):
-    """Linear part (x - middle) * slope of rows x.
+    """Linear features (x - middle) * slope of rows x, beside kernel features.
 
-    middle and slope are (dim,). unseen (dim,) marks columns of zeros among sparse ones, which are clipped at `reach`.
+    `middle` and `slope` are (dim,). `unseen` (dim,) marks columns that were 0 in all first rows, though rows are
+    sparse; they are clipped at `reach`.
     """
 
     middle: np.ndarray
@@ -34,7 +35,7 @@ class LinearPart(NamedTuple):
 
 
 def make_linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndarray, standardize: bool) -> LinearPart:
-    """Return the linear part of the first rows (n, dim), with g = 1.
+    """Return the linear features' centre and scale for the first rows (n, dim), scaled to a mean square length of 1.
 
     deviations (dim,) are the columns' standard deviations, and constant (dim,) marks constant columns.
     """
@@ -58,7 +59,7 @@ def make_linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndar
 
 @compiled
 def total_loss(loss, decisions, targets, weights):
-    """Return the sum of weight * l(f, y) over decisions f and targets y."""
+    """Return the sum over examples of weight times loss, for decisions f (n,) and targets y (n,)."""
     total = 0.0
     for i in range(decisions.size):
         total += weights[i] * value(loss, decisions[i], targets[i])

@@ -26,7 +26,7 @@ HINGE, SQUARED_HINGE, LOGISTIC, SQUARED, HUBER, EPSILON = range(6)
 
 
 class Loss(NamedTuple):
-    """Loss function: `kind` is its number, and `width` that of the huber and epsilon-insensitive losses."""
+    """Loss function: `kind` is its number, and `width` the width of the huber and epsilon-insensitive losses."""
 
     kind: int
     width: float
@@ -74,7 +74,10 @@ def slope(loss, f, y):
 
 @compiled
 def implicit_slope(loss, f, y, q):
-    """Return dl/df at the f' that minimizes (f' - f)^2 / (2 q) + l(f', y), so that f' = f - q dl/df(f')."""
+    """Return the derivative of the loss l after an implicit step from the decision f, for the target y.
+
+    The step leads to the f' that minimizes (f' - f)^2 / (2 q) + l(f', y), so that f' = f - q l'(f').
+    """
     if loss.kind == HINGE:
         return -y * min(1.0, (1.0 - y * f) / q) if y * f < 1.0 else 0.0
     if loss.kind == SQUARED_HINGE:
@@ -105,7 +108,7 @@ def implicit_slope(loss, f, y, q):
 
 @compiled
 def step_curvature(loss, f, y, gradient):
-    """Return the curvature that a Newton step uses at f: l'' if the loss has one, else l'^2."""
+    """Return the curvature that a Newton step uses at the decision f: l'' of the loss l if it has one, else l'^2."""
     if loss.kind == LOGISTIC:
         p = abs(gradient)
         return p * (1.0 - p)

@@ -14,8 +14,8 @@ previous example has another sign for every class. So it has its own inverse, th
 of phi is 0.
 
 The mean curvature h is less than the curvature of a class's own examples. So the penalty is only a SHARE of the penalty
-for one class (docs/kernel_learners.md): with the mean curvature and a sixteenth of the penalty, 5.4% of digits are
-wrong, and with the largest curvature and the whole penalty 6.5%.
+for one class: with the mean curvature and a sixteenth of the penalty, 5.4% of digits are wrong, and with the largest
+curvature and the whole penalty 6.5%. docs/kernel_classifier_measured.md compares with separate learners.
 """
 
 from typing import Any, NamedTuple
@@ -38,13 +38,13 @@ OTHERS = 0.25  # of the penalty for the hinges, whose curvature is larger
 
 
 class MulticlassNewtonState(NamedTuple):
-    """State of the learner for several classes.
+    """State of `KernelNewton` for several classes.
 
-    - newton: map, design, weights w (classes, k) and all other fields of `KernelNewtonState`; its targets are class
+    - newton: feature map, design, weights w (classes, k) and all other fields of `KernelNewtonState`; targets are class
       indices.
-    - votes (classes,): weights v of the previous example's vote.
-    - vote_design: the number a, the vote's Gram matrix.
-    - f, slopes (classes,): scratch.
+    - votes (classes,): weights of the feature of the previous example, one for each class.
+    - vote_design: Gram matrix of this feature, a number.
+    - f, slopes (classes,): work arrays.
     """
 
     newton: KernelNewtonState

@@ -30,8 +30,9 @@ from onepass.foundation.state import zeros
 class Newton(NamedTuple):
     """State of the online Newton step; arrays may be longer than the k entries in use.
 
-    w (k,) are the weights and root (k, k) is R with R R^T = A^-1. v and u (k,) are scratch. The settings step, alpha,
-    curvature and bound are those of the module's formulas.
+    w (k,) are the weights and root (k, k) is R with R R^T = A^-1, where A is the matrix of the Newton step. v and u
+    (k,) are work arrays. `step` is the step size, `alpha` I the initial A, `curvature` the factor of g g^T that a
+    gradient g adds to A, and `bound` the largest size of a prediction.
     """
 
     w: np.ndarray
@@ -55,7 +56,10 @@ def inner_product(a, b):
 
 @compiled
 def solve_features(state, phi):
-    """Write R^T phi to state.v and A^-1 phi to state.u (k,), and return phi^T A^-1 phi."""
+    """Return phi^T A^-1 phi for features phi (k,) and the matrix A of the Newton step; state.u becomes A^-1 phi.
+
+    state.v becomes R^T phi, where R R^T = A^-1.
+    """
     k = phi.size
     root, v, u = state.root, state.v, state.u
     for j in range(k):
@@ -73,7 +77,7 @@ def solve_features(state, phi):
 
 @compiled
 def project_weights(state, phi, f, q, bound):
-    """Move w to the nearest weights with |w^T phi| <= bound, in the norm of A.
+    """Move the weights w to the nearest ones with |w^T phi| <= bound, in the norm of the Newton step's matrix A.
 
     f is w^T phi and q is phi^T A^-1 phi; state.u must hold A^-1 phi.
     """
@@ -85,7 +89,11 @@ def project_weights(state, phi, f, q, bound):
 
 @compiled
 def online_newton_step(state, phi, gradient, curvature):
-    """Take one step in place on w and the root, for features phi (k,) and `gradient` = l'(f)."""
+    """Take one Newton step, in place, for features phi (k,).
+
+    `gradient` is the derivative of the loss by the prediction, and `curvature` the factor with which the gradient's
+    outer product is added to the step's matrix.
+    """
     k = phi.size
     w, q = state.w[:k], solve_features(state, phi)
     if q > 0.0:
@@ -97,7 +105,7 @@ def online_newton_step(state, phi, gradient, curvature):
 
 @compiled
 def reset_newton(state, k):
-    """Reset the state to A = alpha I, w = 0, in k dimensions."""
+    """Reset the Newton step to the weights 0 and the matrix alpha I, in k dimensions."""
     for i in range(k):
         state.w[i] = 0.0
         for j in range(k):
@@ -106,7 +114,7 @@ def reset_newton(state, k):
 
 @compiled
 def add_dimension(state, k):
-    """Add a dimension after the k in use: A gets alpha on its diagonal, and w a zero."""
+    """Add a dimension after the k in use: the step's matrix gets alpha on its diagonal, and the weights a zero."""
     state.w[k] = 0.0
     for i in range(k):
         state.root[i, k], state.root[k, i] = 0.0, 0.0
@@ -114,7 +122,7 @@ def add_dimension(state, k):
 
 
 def init_newton(size: int, params: dict[str, Any]) -> Newton:
-    """Return the state before the first reset, with room for `size` features."""
+    """Return the state of the Newton step before the first reset, with room for `size` features."""
     return Newton(
         w=zeros(size),
         root=zeros(size, size),
@@ -128,7 +136,7 @@ def init_newton(size: int, params: dict[str, Any]) -> Newton:
 
 
 def check_settings(alpha: float, curvature: float, bound: float) -> dict[str, float]:
-    """Return the settings alpha, curvature and bound of the step as a dictionary after a check."""
+    """Return the settings alpha, curvature and bound of the Newton step as a dictionary, after a check."""
     return {
         "alpha": check.positive("alpha", alpha),
         "curvature": check_curvature("curvature", curvature),

@@ -16,22 +16,23 @@ NO_CLASS = -1.0  # of the example before, where there was none among several cla
 
 
 class KernelNewtonState(NamedTuple):
-    """State of a kernel Newton learner. dim is the width of rows, or `columns` if wider rows are hashed.
+    """State of `KernelNewton`. dim is the width of rows, or `columns` if wider rows are hashed.
 
     - map: the feature map, with `rank` features, or none if sparse rows are so wide that only the linear part is used.
-    - design: the matrix A.
+    - design: the matrix A = reg I + weighted sum of phi phi^T over features phi.
     - w, phi (rank + 2,): weights and features of the latest row; for several classes w is (classes, rank + 2).
     - inverse_scale (dim,): 1 / scale of each column.
     - low, high (dim,): range to which columns are clipped.
     - middle, slope (dim,): the linear part (x - middle) * slope; empty if there is none.
     - center, spread: mean and deviation of the targets, which are learned as (y - center) / spread.
     - last (dim,), last_target: the previous example, scaled.
-    - vote_precision: NEAR / (2 width^2) for the previous example's vote; -1 without it.
+    - vote_precision: factor of the squared distance in the kernel between a row and the previous example; -1 if that
+      feature is not used.
     - buffer_rows (warm_up, dim), buffer_targets, buffer_weights (warm_up,): the first examples, empty once all were
       used; if landmarks follow the rows, the latest examples.
     - n_seen: number of examples learned.
     - min_leverage: 1 / memory, the least phi^T A^-1 phi at which A is updated.
-    - scaled (dim,): scratch.
+    - scaled (dim,): work array.
     """
 
     map: Any
@@ -124,7 +125,11 @@ def decision(state, x):
 
 @compiled
 def advance_state(state, design, x, target, vote, times):
-    """Return the state with this design after x was learned. x becomes the previous example, and `vote` its target."""
+    """Return the state with this design after the row x was learned; x becomes the previous example.
+
+    `target` and `times` are its target and weight, which are stored with it. `vote` is the target as the feature of the
+    previous example uses it.
+    """
     seen = state.n_seen
     for j in range(x.size):
         state.last[j] = state.scaled[j]
@@ -185,7 +190,10 @@ def step(state, x, target):
 
 @compiled
 def learn_weighted_examples(state, rows, targets, weights):
-    """Do `contract.learn_examples` with a weight (n,) for each example, which multiplies its loss."""
+    """Predict, then learn, example by example, with a weight (n,) that multiplies the loss of each example.
+
+    Returns the state and the predictions f, as `contract.learn_examples` does.
+    """
     decisions = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
         state, decisions[i] = _step_with_weight(state, rows[i], targets[i], weights[i])

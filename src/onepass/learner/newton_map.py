@@ -19,7 +19,10 @@ MAPS = tuple(CHANGING_LEAVES)
 
 
 def make_map(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> Any:
-    """Return a feature map for scaled rows, by the parameters `features`, `size` and `seed` in p."""
+    """Return a feature map of the Gaussian kernel of this width, for scaled rows (n, dim).
+
+    p holds the parameters `features`, `size` and `seed` of `KernelNewton`.
+    """
     if p["features"] == "fourier":
         return make_fourier(p["size"], rows.shape[1], width, p["seed"])
     if is_abstract():
@@ -45,7 +48,10 @@ def make_map(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> An
 
 
 def map_fits(p: dict[str, Any], found: Any, dim: int, rank: int) -> bool:
-    """Return True if a map read from a file is valid for rows of width `dim` and `rank` features."""
+    """Return True if the feature map `found`, read from a file, is valid for rows of width `dim` and `rank` features.
+
+    `p` holds the parameters of `KernelNewton`.
+    """
     if p["features"] == "nystrom":
         return landmarks_fit(found, dim, p["size"], rank)
     if p["features"] == "sketched":

@@ -27,7 +27,7 @@ from onepass.learner.newton import inner_product
 
 
 class NOGDState(NamedTuple):
-    """State of `NOGD`: the buffer `buffer`, then the `map` of all its points and weights `w`, shape (k,).
+    """State of `NOGD`: a buffer of first examples, later the feature map `map` made from them, and its weights w (k,).
 
     `mapped` is True in the second stage. `phi`, shape (k,), is a work array. The other fields are settings of `NOGD`.
     """

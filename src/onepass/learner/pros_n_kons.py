@@ -9,11 +9,12 @@ For an example x with kernel values k, and a dictionary with kernel matrix K, th
 
 Whether x joins depends only on x and a random number. f is computed on the dictionary before x, and the step is taken
 on the dictionary with x. So f never comes from a w that was just reset, which would be 0 and err more often
-(docs/kernel_learners.md). In the regret bound this costs one loss more for each reset.
+(docs/forks_measured.md). In the regret bound this costs one loss more for each reset.
 
 With a Cholesky factor, old features do not change when a point joins, so a reset is not needed. `reset=False` is this
-variant of ours (docs/kernel_learners.md compares both). The dictionary never shrinks. It is limited by `budget`, as in
-Wen, Zhang et al., or else grows like the effective dimension. Points within 1e-9 of the span of the others do not join.
+variant of ours (docs/kernel_learners_measured.md compares both). The dictionary never shrinks. It is limited by
+`budget`, as in Wen, Zhang et al., or else grows like the effective dimension. Points within 1e-9 of the span of the
+others do not join.
 Roots of K^-1 and (S K S + reg I)^-1 grow by a column. Cost O(m d + m^2) for m points, memory O(m (m + d)).
 """
 
@@ -41,10 +42,11 @@ ROOM = 16  # initial capacity in points and features; full arrays double
 
 
 class Dictionary(NamedTuple):
-    """Dictionary of sampled points: `used` rows of `points`, shape (capacity, dim).
+    """Sample of the examples, called the dictionary: `used` rows of `points` (capacity, dim), with kernel matrix K.
 
-    `scales`, shape (capacity,), holds 1 / sqrt(p_i). `whitening` is upper triangular, shape (capacity, capacity), with
-    phi = k whitening; `ridge` plays this role for S K S + reg I. The other arrays are scratch.
+    `scales` (capacity,) holds 1 / sqrt(p_i) for the probabilities p_i with which the points joined. `whitening` is an
+    upper triangle (capacity, capacity) by which kernel values k become features phi = k whitening; `ridge` is the same
+    for the matrix S K S + reg I with S = diag(scales). The other arrays are work arrays.
     """
 
     points: np.ndarray
@@ -64,7 +66,7 @@ STEP = ("newton.w", "newton.root", "newton.v", "newton.u")
 
 
 class PROSNKONSState(NamedTuple):
-    """State of `PROSNKONS`: the dictionary and the Newton step on its features.
+    """State of `PROSNKONS`: the sample of examples (dictionary), and the Newton step on the features it defines.
 
     `most` is the largest number of points in the dictionary, or 0 if it is not limited. `turn` counts the examples
     seen. The other fields are settings of `PROSNKONS`.
@@ -85,7 +87,7 @@ class PROSNKONSState(NamedTuple):
 
 @compiled
 def hash_to_uniform(seed, turn):
-    """Return a number in [0, 1) from a hash of the seed and the turn."""
+    """Return a pseudo-random number in [0, 1): a hash of `seed` and of `turn`, the number of the draw."""
     return (hash_integer(hash_integer(np.uint64(seed)) ^ np.uint64(turn)) >> np.uint64(11)) * 2.0**-53
 
 

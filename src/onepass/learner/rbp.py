@@ -19,7 +19,7 @@ from onepass.learner.learner import Learner
 
 
 class RBPState(NamedTuple):
-    """State of `RBP`: `budget` holds the examples, and `turn` counts the mistakes so far.
+    """State of `RBP`: `budget` holds the stored examples, and `turn` is the number of mistakes so far.
 
     `seed` determines the random removals.
     """

@@ -39,7 +39,7 @@ from onepass.learner.sketching import (
 
 
 class SkeGDState(NamedTuple):
-    """State of `SkeGD`: buffer and map in `sketching`, and weights `w`, shape (k,).
+    """State of `SkeGD`: `sketching` holds the first examples and the feature map, and w (k,) the weights.
 
     The other fields are settings of `SkeGD`.
     """

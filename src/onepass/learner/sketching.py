@@ -23,13 +23,13 @@ from onepass.learner.newton import inner_product
 
 
 class UpdateSchedule(NamedTuple):
-    """Schedule of the map's updates, and its counters.
+    """Schedule by which a sketched feature map is updated, and its counters.
 
-    counts (3,) are the examples seen, and the losses and the examples since the map was made or updated. An update is
-    due after `every` losses, or after the share `share` of the examples seen. If `by_example` is True, examples are
-    counted in place of losses.
+    counts (3,) are the examples seen, and the examples with a loss and all examples since the map was made or updated.
+    An update is due after `every` examples with a loss, or after the share `share` of the examples seen. If
+    `by_example` is True, all examples are counted.
 
-    Counters are in an array, so that a regular round needs no new state, which took a third of its time.
+    Counters are in an array, because a new state in every round would take a third of the time.
     """
 
     counts: np.ndarray
@@ -39,10 +39,10 @@ class UpdateSchedule(NamedTuple):
 
 
 class Sketching(NamedTuple):
-    """State of both stages.
+    """State of a learner that first keeps a buffer of examples, and then uses a sketched feature map made from it.
 
-    `buffer` holds the first examples, landmark_indices (s_m,) those that become landmarks, and `sketch` is the map once
-    `mapped` is True. phi (k,) is scratch.
+    `buffer` holds the first examples, landmark_indices (s_m,) the indices of those that become landmarks, and `sketch`
+    is the map once `mapped` is True. phi (k,) is a work array.
     """
 
     buffer: Budget
@@ -68,9 +68,9 @@ def copy_scratch_sketching(state):
 
 @compiled
 def two_stage_decision(buffer, features, phi, mapped, w, x):
-    """Return f(x), by the buffer or, if `mapped`, by the map with weights w, whose features are written to phi.
+    """Return the prediction f(x), from the buffer of examples or, if `mapped`, from the feature map with weights w.
 
-    It takes single arrays, because a call costs time for every array that it is given.
+    The map's features are written to phi.
     """
     if not mapped:
         return kernel_expansion(buffer, x)
@@ -80,7 +80,7 @@ def two_stage_decision(buffer, features, phi, mapped, w, x):
 
 @compiled
 def count_regular_round(schedule, mapped, gradient):
-    """Count a round and return True, if the round changes neither the buffer nor the map; otherwise return False.
+    """Count an example and return True, if it changes neither the buffer nor the feature map; otherwise return False.
 
     `mapped` is True once there is a map, and `gradient` is the derivative of the loss, 0 without one.
     """
@@ -100,7 +100,7 @@ def count_regular_round(schedule, mapped, gradient):
 
 @compiled
 def absorb_example(state, x, weight):
-    """Return the state after x was added to the buffer with this weight, or to the sketches.
+    """Return the state after the row x was added to the buffer with this weight, or to the sketched feature map.
 
     When the buffer is full, the map is made from it.
     """
@@ -142,7 +142,7 @@ def draw_landmarks(params: dict[str, Any]) -> np.ndarray:
 
 
 def init_sketching(params: dict[str, Any], dim: int) -> Sketching:
-    """Return the state before the first example, for rows of width `dim`."""
+    """Return the state of buffer and feature map before the first example, for rows of width `dim`."""
     size, sample, rank = params["sketch_size"], params["sample_size"], params["rank"]
     buffer = make_budget(2 * params["budget"], dim, params["width"])
     landmark_indices = zeros(sample, dtype=np.int64) if is_abstract() else draw_landmarks(params)
@@ -187,9 +187,9 @@ def check_sketch_sizes(
     update_every: int | float,
     seed: int,
 ) -> dict[str, Any]:
-    """Return the checked sizes of buffer, sketches and map as a dictionary.
+    """Return the checked sizes of the buffer, the random sketch and the feature map as a dictionary.
 
-    Defaults are those of Wen, Zhang et al.: s_p = B, s_m = s_p / 5, k = B / 10.
+    Defaults are those of Wen, Zhang et al.: sketch_size = budget, sample_size = sketch_size / 5, rank = budget / 10.
     """
     budget = check.integer("budget", budget, 2)
     size = check.integer("sketch_size", budget if sketch_size is None else sketch_size, 1)

@@ -58,9 +58,10 @@ def _to_csr(name: str, X: Any) -> Any:
 
 
 def split_rows(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
-    """Yield (slice, rows) for blocks of the rows that `check_rows` returned, in order.
+    """Yield consecutive parts of rows, as pairs of their slice and the rows.
 
-    Blocks of sparse rows are so small that they may be made dense with this many columns.
+    Rows are those that `check_rows` returned. Parts of sparse rows are so small that they may be made dense with this
+    many columns.
     """
     count = rows.shape[0]
     step = AT_ONCE if isinstance(rows, np.ndarray) else min(max(BLOCK // (8 * columns), 1), AT_ONCE)
@@ -70,7 +71,7 @@ def split_rows(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
 
 
 def to_dense(rows: Any) -> np.ndarray:
-    """Return rows as a dense array."""
+    """Return rows, dense or as a CSR array, as a dense array (n, dim)."""
     return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
 
 

@@ -27,11 +27,12 @@ def seal(
     store : Store
         The store.
     archive : Store
-        The archive, new or followed by the store.
+        The archive: empty, or ending right before the store's first record.
     before : datetime
         The time, with a time zone.
     permit : callable, optional
-        Is called with the last position that would be moved, before anything is. It raises an error to refuse.
+        Function that is called with the last position to be moved before anything is moved. It raises an error to
+        refuse.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def seal(
 
 
 def move(store: Store, archive: Store, last: int) -> int:
-    """Move the records of a store up to a position to an archive, as one batch, and return their number."""
+    """Move the records of a store up to the position `last` to an archive, as one batch, and return their number."""
     first = store.first
     begin, end = archive.bounds()
     if begin > end and first > end + 1:  # it holds nothing: new, or all was dropped, and records of the store as well
@@ -65,7 +66,7 @@ def move(store: Store, archive: Store, last: int) -> int:
 
 
 def months(store: Store, end: int) -> Iterator[tuple[str, int, int]]:
-    """Yield month, first and last position of the parts of a store's beginning before `end`, in microseconds."""
+    """Yield (month, first position, last position) for each month of a store's records before `end` (microseconds)."""
     month, first, last = "", store.first, store.first - 1
     for row in store.rows(0, None, None, None):
         if row.time >= end:
@@ -87,5 +88,5 @@ def first_since(store: Store, moment: datetime) -> int:
 
 
 def month_of(row: Row) -> str:
-    """Return the month of a row in UTC, such as 2026-11."""
+    """Return the month of a record's row in UTC, such as 2026-11."""
     return f"{moment(row.time):%Y-%m}"

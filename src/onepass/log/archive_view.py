@@ -18,14 +18,14 @@ PAGE = 1_000  # places read at a time, before it is looked whether they were sea
 
 @final
 class JoinedStore(Store):
-    """Records of an archive, followed by those of a live store.
+    """Store that reads the records of an archive, followed by those of a live store, as one log.
 
     Parameters
     ----------
     archive : Store
         The archive, as `onepass.log.archive.seal` leaves it. It is closed with this store.
     live : Store
-        The store whose positions follow. It is closed with this store.
+        The store that is still written, whose positions follow those of the archive. It is closed with this store.
     """
 
     archive: Store

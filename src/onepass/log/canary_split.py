@@ -12,12 +12,19 @@ from onepass.log.records import Decision
 
 
 def is_canary(seed: int | str, identity: str, share: float) -> bool:
-    """Return True if the candidate's arm is shown; `seed` is that of the serving model's decision."""
+    """Return True if the arm of the candidate model is shown, and not that of the serving model.
+
+    It is a hash of `seed`, that of the serving model's decision, and of the decision's id; True with probability
+    `share`.
+    """
     return hash_uniform(f"{seed} {identity}", b"canary") < share
 
 
 def display_from_canary(record: Decision) -> tuple[list[int], list[float]] | None:
-    """Return the indices that must have been shown, and the probabilities (K,); None without a candidate."""
+    """Return the indices of the arms that were shown, and the probabilities (K,) of showing each arm.
+
+    Returns None if no candidate model took part in the decision.
+    """
     canary = record.canary
     if canary is None or record.probabilities is None:
         return None

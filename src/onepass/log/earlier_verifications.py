@@ -24,10 +24,10 @@ FORM = 1
 
 
 class VerifiedPiece(msgspec.Struct, frozen=True, kw_only=True):
-    """Verified piece of a log.
+    """Part of a log between two checkpoints that was verified.
 
-    `seq`, `end_seq`, `digest` and `end_digest` are as in `Piece`. `read` is the position up to which it was read, and
-    `found` the result, without an error.
+    `seq`, `end_seq`, `digest` and `end_digest` are positions and model digests of the two checkpoints. `read` is the
+    position up to which the log was read, and `found` the result, without an error.
     """
 
     loop: str
@@ -41,7 +41,7 @@ class VerifiedPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavedVerifications(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of the file: digests of the files by name, the verified pieces, and the version of this form."""
+    """Content of a file of verifications: digests of archive files by name, verified parts, and format version."""
 
     form: int = FORM
     files: dict[str, str] = {}
@@ -49,7 +49,7 @@ class SavedVerifications(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlierVerifications:
-    """Verified pieces of the archived months of a log.
+    """Results of earlier verifications of the archived months of a log.
 
     `through` is the position up to which the files are unchanged since they were verified. `months` are the last
     positions of the files.
@@ -76,7 +76,7 @@ class EarlierVerifications:
 
     @classmethod
     def from_store(cls, store: Store, again: bool = False) -> Self | None:
-        """Read the results of a store; None without archived months. `again` ignores the saved results."""
+        """Read the saved results of a store; None without archived months. With `again`, saved results are ignored."""
         archive = store.archive if isinstance(store, JoinedStore) else store
         segments = getattr(archive, "segments", None)
         folder = getattr(archive, "folder", None)
@@ -92,7 +92,7 @@ class EarlierVerifications:
         return last
 
     def skip_verified(self, pieces: Sequence[Piece]) -> tuple[list[Piece], list[Verified]]:
-        """Split the consecutive pieces of a model into pieces to verify, and the known results of the others."""
+        """Split consecutive parts of a log into those still to be verified, and the known results of the others."""
         left, found, skipped = list[Piece](), list[Verified](), -1
         ends = {piece.end_seq: place for place, piece in enumerate(pieces) if piece.end_seq is not None}
         for place, piece in enumerate(pieces):

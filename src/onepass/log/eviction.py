@@ -21,9 +21,9 @@ def arms_of(bandit: Any) -> tuple[Any, ...]:
 def choose_evicted(bandit: Any, limit: int, rewarded: Collection[Any], kept: Collection[Any] = ()) -> list[str]:
     """Return the arms that a bandit must forget to stay within its limits; [] if it is within them.
 
-    The first limit is `limit` arms, at least 1. The second is `BARE` bytes of memory for all arms without an outcome.
-    Arms without an outcome go first, beginning with the one known longest; then arms whose last outcome is the oldest.
-    A tenth of the exceeded limit becomes free, with at most `MOST` arms forgotten at once.
+    The first limit is `limit` arms, at least 1. The second is `BARE` bytes of memory for all arms that never had an
+    outcome. Arms without an outcome go first, beginning with the one known longest; then arms whose last outcome is the
+    oldest. A tenth of the exceeded limit becomes free, with at most `MOST` arms forgotten at once.
 
     `rewarded` holds the arms that had an outcome, ordered by their last outcome, the oldest first. The arms in `kept`
     are never returned.

@@ -11,9 +11,9 @@ from onepass.log.store import Row, StoreError
 
 
 class PendingBatch:
-    """Batch of rows that waits for its commit, or for its turn to write.
+    """Batch of rows that waits until it is written, by its own thread or by another one.
 
-    `seqs` are its positions once it is written, and `done` says that it is finished.
+    `seqs` are the positions of the rows once they are written, and `done` is True once the batch is finished.
     """
 
     rows: list[Row]
@@ -27,7 +27,10 @@ class PendingBatch:
 
 
 class GroupCommit:
-    """Queue of batches; the function `write` stores all rows of a group by one commit, or raises and stores none."""
+    """Queue in which threads leave batches of rows, so that one commit makes the batches of many threads durable.
+
+    The function `write` stores all rows of a group by one commit, or raises an error and stores none.
+    """
 
     def __init__(self, write: Callable[[list[Row]], list[int]]) -> None:
         self._write = write
@@ -35,7 +38,7 @@ class GroupCommit:
         self._lock, self._busy = threading.Lock(), False
 
     def append(self, rows: list[Row]) -> list[int]:
-        """Return the positions of rows once they are durable, or raise the errors of `write`."""
+        """Write rows durably, and return their positions in the log; raises the errors of `write`."""
         mine = PendingBatch(rows)
         with self._lock:
             self._queue.append(mine)

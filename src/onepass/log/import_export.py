@@ -29,9 +29,9 @@ Progress = Callable[[int], object]
 
 
 def format_of(path: str | Path, format: str | None) -> str | None:
-    """Return the format of a file, "records" for a path that ends in .jsonl if no format is given.
+    """Return the name of a file's format: `format` if it is given, else "records" for a path that ends in .jsonl.
 
-    Otherwise it returns `format`. None means that the format follows from the file's ending.
+    For other paths the result is None, and `formats.format_of` chooses by the file's ending.
     """
     return OWN if format is None and ENDING in Path(path).suffixes else format
 
@@ -50,8 +50,9 @@ def import_file(
     """Store the content of a file.
 
     A new store keeps the positions that records had. Any other store gives positions of its own and takes no
-    checkpoints, which refer to positions. There, imported decisions are those of another program: their joins are
-    learned, but verification does not repeat them, because their models are in the other log.
+    checkpoints, which refer to positions. There, imported decisions count as those of another program. The rewards of
+    their joins (records of the rewards that are learned) are learned, but verification does not repeat the decisions,
+    because their models are in the other log.
 
     Parameters
     ----------
@@ -144,7 +145,7 @@ def _count_records(counts: Counter[str], batch: Sequence[Record], seqs: list[int
 class StoredRecords:
     """Records of a store that have no unique key, such as outcomes without a request.
 
-    It ensures that a file imported again leaves no more equal records in the store than the file has.
+    When a file is imported again, they are used to find the records that the store has already.
     """
 
     def __init__(self, store: Store, last: int) -> None:
@@ -152,7 +153,7 @@ class StoredRecords:
         self._loose: Counter[bytes] | None = None
 
     def has(self, record: Record) -> bool:
-        """Return True if the store already had an equal record for this one, and use that one up."""
+        """Return True if the store has an equal record that was not matched with another one before."""
         if record.unique_key is not None or self._last == 0:
             return False
         name = _content_digest(record)
@@ -362,7 +363,7 @@ def _report_progress(found: Iterable[Any], progress: Progress | None) -> Iterato
 def events_from_store(
     store: Store, loop: str | None = None, since: int = 0, until: int | None = None
 ) -> Iterator[Event]:
-    """Yield decisions with their outcomes; arguments as in `export_file`."""
+    """Yield the decisions of a store with their outcomes, as events; arguments are those of `export_file`."""
     for decision in store.read(since, until, ("decision",), loop):
         outcomes, joined, activation = list[Outcome](), list[Outcome](), None
         for one in store.find(decision.loop, decision.id):
@@ -376,7 +377,7 @@ def events_from_store(
 
 
 def outcomes_from_join(join: Join) -> list[Outcome]:
-    """Return the rewards of a join as outcomes."""
+    """Return the learned rewards of a decision, a record of kind join, as outcomes."""
     several = len(join.rewards) > 1
     return [
         Outcome(loop=join.loop, time=join.time, id=join.id, value=value, slot=slot if several else None)

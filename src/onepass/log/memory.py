@@ -13,7 +13,7 @@ PAGE = 1_000  # rows taken at a time, so that writers need not wait for a reader
 
 @final
 class MemoryStore(Store):
-    """Store of records in memory."""
+    """Store that keeps the records of a log in memory."""
 
     def __init__(self) -> None:
         self._rows: list[Row] = []

@@ -23,16 +23,16 @@ STAGED, SERVING, RETIRED = "staged", "serving", "retired"
 
 
 class ModelLine(msgspec.Struct, kw_only=True):
-    """One model of a loop.
+    """One of the models that a loop has had, each with a number.
 
     - number: number of the model, from 0.
-    - place: position of the checkpoint with which it begins.
-    - through: position of the join after which it learns.
-    - state: staged, serving or retired.
-    - end, ended: the last join it learned, and the position of the record that ended it; None while it continues.
-    - why: a sentence about its state.
+    - place: position in the log of the checkpoint with which the model begins.
+    - through: position in the log after which the model learns rewards.
+    - state: "staged" (a candidate), "serving" or "retired".
+    - end, ended: position of the last reward that it learned, and of the record that ended it; None while it continues.
+    - why: a sentence about the state.
     - served: True if it ever decided.
-    - whole: the join through which its last checkpoint with data has learned.
+    - whole: position of the last reward that its newest checkpoint with data has learned.
     """
 
     number: int
@@ -49,14 +49,14 @@ class ModelLine(msgspec.Struct, kw_only=True):
 class ModelLineage(msgspec.Struct, kw_only=True):
     """Models of a loop, read from its checkpoints.
 
-    `each` maps the number of a model to it, and `serving` is the number of the one that decides.
+    `each` maps numbers to models, and `serving` is the number of the model that decides.
     """
 
     each: dict[int, ModelLine] = {}
     serving: int = 0
 
     def add_checkpoint(self, record: Checkpoint) -> None:
-        """Add the next checkpoint of the log."""
+        """Update the models of the loop by the next checkpoint record of the log."""
         found = self.each.get(record.line)
         if found is None:
             if record.data is not None:
@@ -84,17 +84,17 @@ class ModelLineage(msgspec.Struct, kw_only=True):
 
     @property
     def candidate(self) -> ModelLine | None:
-        """Model that may take over, or None."""
+        """Candidate model of the loop, which may become the serving one; None if there is none."""
         return next((one for one in self.each.values() if one.state == STAGED), None)
 
     @property
     def next(self) -> int:
-        """Number of the next model."""
+        """Number that the next model of the loop will get."""
         return max(self.each, default=-1) + 1
 
 
 def read_lineage(store: Store, loop: str) -> ModelLineage:
-    """Read the models of a loop from the checkpoints of a log."""
+    """Return the models of a loop, as the checkpoints of its log describe them."""
     found = ModelLineage()
     records: Iterable[Any] = store.read(kinds=["checkpoint"], loop=loop)
     for record in records:

@@ -35,7 +35,7 @@ Run = Callable[[Callable[..., Any], Sequence[Any]], list[Any]]
 
 
 class RowCheck(NamedTuple):
-    """Damages of a span of rows, and the loops that have decisions, in the order of the first ones."""
+    """Result of checking some rows of a log: the damages, and the loops that have decisions there, in order."""
 
     damages: list[Damage]
     loops: list[str]
@@ -51,9 +51,9 @@ class VerificationReport(NamedTuple):
     loops : dict
         For each loop, the result of each of its models by number.
     unplaced : list of str
-        Loops without a checkpoint to begin with.
+        Loops that cannot be verified, because the log has no checkpoint of a model to begin with.
     earlier : int
-        Number of decisions of `loops` that were verified by an earlier call, and not again.
+        Number of decisions of `loops` that an earlier call had verified, and this one did not.
     """
 
     damages: list[Damage]
@@ -89,8 +89,8 @@ def verify_all(
     workers : int, default 1
         Processes, from 1 to 64.
     since : int, default 0
-        Position from which to verify. Each model begins with its last whole checkpoint that has learned nothing after
-        it.
+        Position from which to verify. Each model begins with its last checkpoint with data that has learned nothing
+        after this position.
     until : int, optional
         Last position to verify. Defaults to the end of the log.
     again : bool, default False
@@ -106,7 +106,7 @@ def verify_all(
     Raises
     ------
     ValueError
-        If `workers` or a place is out of range.
+        If `workers` or a position is out of range.
     StoreError
         If the store cannot be read.
     """
@@ -247,7 +247,7 @@ def _check_piece(store: Store, task: tuple[Piece, int | None], progress: Progres
 
 
 def split_span(since: int, until: int, workers: int) -> list[Span]:
-    """Split the positions since < seq <= until into consecutive spans: one, or several for each process."""
+    """Split the positions since < seq <= until into consecutive ranges: one, or several for each worker."""
     count = 1 if workers == 1 else max(min(TASKS * workers, (until - since) // STEP), 1)
     ends = [since + (until - since) * part // count for part in range(count + 1)]
     return [(first, last) for first, last in pairwise(ends) if last > first or first == since]
@@ -289,10 +289,11 @@ def _pieces_since(pieces: list[Piece], since: int) -> list[Piece]:
 
 
 def group_pieces(pieces: list[Piece], last: int, workers: int, months: Sequence[int]) -> list[Piece]:
-    """Merge consecutive pieces of one model into fewer larger ones: one, or several for each process.
+    """Merge consecutive parts of a log, to be verified for one model, into fewer larger ones.
 
-    Pieces of an archived month stay apart from later ones if their followers are in that month, too: then everything
-    that they read is in the archive. `months` holds the last positions of the archived months.
+    The result has one part, or several for each process. Parts of an archived month stay apart from later ones if the
+    parts that follow are in that month, too: then everything that they read is in the archive. `months` holds the last
+    positions of the archived months.
     """
     found, apart = list[list[Piece]](), dict[int, int]()
     most = last if workers == 1 else max(last // (TASKS * workers), 1)

@@ -29,7 +29,7 @@ SCHEMA = {
 
 
 class Segment(NamedTuple):
-    """File with the rows first to last; it is empty if first = last + 1."""
+    """File of a Parquet store with the rows from position `first` to `last`; it is empty if first = last + 1."""
 
     first: int
     last: int
@@ -38,7 +38,7 @@ class Segment(NamedTuple):
 
 @final
 class ParquetStore(Store):
-    """Records in a folder of Parquet files, for one writing process at a time.
+    """Store that keeps records in a folder of Parquet files, for one writing process at a time.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class ParquetStore(Store):
 
     @property
     def segments(self) -> list[Segment]:
-        """Valid files in the order of their positions."""
+        """Valid files of the store, in the order of the positions of their records."""
         with self._lock:
             return self._segments()
 

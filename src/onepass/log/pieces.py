@@ -37,14 +37,14 @@ READ = ("decision", "join", "eviction", "forgotten")
 class Piece(NamedTuple):
     """Part of the log of one of a loop's models, between two checkpoints that contain the model.
 
-    - begin, end: the join through which the model at the beginning and at the end has learned; end is None if the rest
-      of the log follows.
+    - begin, end: position of the last reward that the model at the beginning, and at the end, has learned; end is None
+      if the part goes on to the end of the log.
     - seq, end_seq, digest, end_digest: positions of the two checkpoints, and digests of their models.
-    - first: True if there is no piece before.
-    - begun: the join after which the model began to learn.
-    - stop: the last join that it learns, None for no end.
-    - ended: position of the record that ended it.
-    - saved: checkpoints to compare with.
+    - first: True if no part comes before.
+    - begun: position of the reward after which the model began to learn.
+    - stop: position of the last reward that the model learns, None for no end.
+    - ended: position of the record that ended the model.
+    - saved: checkpoints that the repeated model is compared with.
     """
 
     loop: str
@@ -63,7 +63,7 @@ class Piece(NamedTuple):
 
 
 class CheckedPiece(NamedTuple):
-    """Result `found` of verifying a piece, and the position `read` up to which it has read."""
+    """Result `found` of verifying a part of a log, and the position `read` up to which the log was read."""
 
     piece: Piece
     found: Verified
@@ -71,10 +71,10 @@ class CheckedPiece(NamedTuple):
 
 
 def find_pieces(store: Store, loop: str, line: int | None = None, until: int | None = None) -> list[Piece]:
-    """Split the log of a loop at its checkpoints that contain the model.
+    """Split the log of a loop, for verification, at the checkpoints that contain the model.
 
-    A model without such a checkpoint has no pieces. `line` selects one of its models; None takes all, one after the
-    other. `until` is the last position, None for the end of the log.
+    A model without such a checkpoint has no parts. `line` is the number of one of the loop's models; None takes all,
+    one after the other. `until` is the last position, None for the end of the log.
     """
     lines, saved = ModelLineage(), dict[int, list[SavedDigest]]()
     for record in store.read(0, until, ("checkpoint",), loop):
@@ -115,7 +115,7 @@ def _cut(loop: str, line: int, saved: list[SavedDigest], lines: ModelLineage) ->
 
 
 def merge_pieces(pieces: Sequence[Piece]) -> Piece:
-    """Merge consecutive pieces into one."""
+    """Merge consecutive parts of a log into one part to be verified."""
     last = pieces[-1]
     saved = tuple(one for piece in pieces for one in piece.saved)
     return pieces[0]._replace(end=last.end, end_seq=last.end_seq, end_digest=last.end_digest, saved=saved)
@@ -124,14 +124,14 @@ def merge_pieces(pieces: Sequence[Piece]) -> Piece:
 def verify_piece(
     store: Store, piece: Piece, until: int | None = None, progress: Callable[[int], object] | None = None
 ) -> CheckedPiece:
-    """Repeat the decisions of a piece's models, and compare them with the log and its checkpoints.
+    """Repeat the decisions in a part of a log, and compare decisions and models with the log.
 
     Parameters
     ----------
     store : Store
         The log.
     piece : Piece
-        The piece.
+        The part of the log between two checkpoints.
     until : int, default None
         Last position to read. None reads as far as needed.
     progress : callable, default None
@@ -183,7 +183,7 @@ def _read_rows(store: Store, piece: Piece, until: int | None) -> Iterator[Row]:
 
 
 class CanaryHead(msgspec.Struct):
-    """Candidate model of a decision: its number `line`, and the position `through` which it had learned."""
+    """Candidate model that took part in a decision: its number `line`, and the position `through` it had learned."""
 
     line: int = 0
     through: int = 0
@@ -251,7 +251,7 @@ def _make_boundary(store: Store, through: int, seq: int) -> Boundary:
 
 
 def sum_results(found: Iterable[Verified]) -> Verified:
-    """Add the results of several pieces."""
+    """Return the sum of the verification results `found`, those of several parts of a log."""
     total = Verified(0, 0, 0, 0, (), {}, 0, 0, (), 0)
     for one in found:
         left = {**total.left}

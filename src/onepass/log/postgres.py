@@ -35,7 +35,7 @@ NOTHING = "; nothing of it was stored, all that was is still there"
 
 @final
 class PostgresStore(Tables):
-    """Records in a schema of a PostgreSQL database.
+    """Store that keeps records in a schema of a PostgreSQL database.
 
     A broken connection is replaced by the next call.
 
@@ -80,7 +80,7 @@ class PostgresStore(Tables):
         return connection
 
     def claim(self, loop: str) -> None:
-        """Take an advisory lock on the writing connection, so that a process that has lost it writes nothing."""
+        """Claim a loop for this process by an advisory lock; a process that has lost the lock writes nothing."""
         with self._alone, _translate_errors(NOTHING):
             if self._writer is None or self._writer.broken:
                 self._writer = self._open_writer()
@@ -186,7 +186,7 @@ def _rollback(connection: "psycopg.Connection") -> None:
 
 
 class PostgresConnection:
-    """Connection to PostgreSQL."""
+    """Connection to a PostgreSQL database."""
 
     def __init__(self, connection: "psycopg.Connection") -> None:
         self._connection = connection

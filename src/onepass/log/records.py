@@ -82,17 +82,17 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
     @property
     def event(self) -> str | None:
-        """Id of the event that the record belongs to, or None."""
+        """Id of the decision that the record is about; None if it is about no decision."""
         return getattr(self, "id", None)
 
     @property
     def unique_key(self) -> str | None:
-        """Key that no two records of a loop share, or None; a record with a known key is not stored again."""
+        """Key that no two records of a loop have in common, or None; a record with a known key is not stored again."""
         return None
 
     @property
     def seconds(self) -> float:
-        """Time in seconds."""
+        """Time of the record in seconds of Unix time."""
         return self.time / SECOND
 
 
@@ -333,7 +333,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
 
     @property
     def names(self) -> list[Any] | None:
-        """Names of the arms offered as the bandit had them, or None."""
+        """Names of the arms on offer, as the bandit had them; None if arms are indices."""
         return None if self.offered is None else [name_from_json(name) for name in self.offered]
 
     def to_decision(self) -> Decided:
@@ -618,7 +618,7 @@ class Event(NamedTuple):
 
 
 def kind_of(record: Record) -> str:
-    """Return the kind of a record by name."""
+    """Return the name of the kind of a record, such as "decision" or "outcome"."""
     return str(record.__struct_config__.tag)
 
 

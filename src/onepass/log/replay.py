@@ -44,7 +44,7 @@ UNLEARNED: dict[str, Any] = dict.fromkeys(("scores", "means", "widths", "probabi
 
 
 class Fold:
-    """Bandit that has learned the joins of a loop up to a position, and can learn the next ones.
+    """Bandit that learns the rewards in a loop's log, up to some position so far.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ class Fold:
     loop : str
         Name of the loop.
     bandit : Bandit
-        Bandit that has learned every join up to `through`. It is changed.
+        Bandit that has learned every join, a record of rewards to learn, up to the position `through`. It is changed.
     through : int, default 0
         Position through which the bandit has learned.
     line : int, default 0
         Number of the loop's model (model_lineage.py); 0 is the first.
     end : int, default None
-        The last join that it learns. None means no end.
+        Position of the last join that is learned. None means no end.
     begun : int, default None
         Position of the join after which the model began to learn. None takes it from the log.
     """
@@ -89,7 +89,7 @@ class Fold:
     def resume(
         cls, store: Store, loop: str, begin: Any = None, *, first: bool = False, line: int | None = None
     ) -> Self:
-        """Return the fold at a checkpoint that holds its model, or at the beginning of the log.
+        """Return the bandit of a checkpoint in the log, ready to learn what follows, or one at the log's beginning.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Fold:
         Returns
         -------
         Fold
-            The fold.
+            The bandit with its position in the log.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class Fold:
         return cls(store, loop, begin, line=number, end=end)
 
     def advance(self, until: int | None = None) -> int:
-        """Learn all joins and evictions up to a position.
+        """Learn all rewards, and forget arms, as the log says, up to a position.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class Fold:
         Raises
         ------
         StoreError
-            If the decision of a join is no longer in the log. What was learned before stays learned.
+            If the decision of a reward is no longer in the log. What was learned before stays learned.
         """
         count, last = 0, self.store.last
         until = min(last if until is None else until, last if self.end is None else self.end)
@@ -160,7 +160,7 @@ class Fold:
         return count
 
     def checkpoint(self, time: int, **fields: Any) -> Checkpoint:
-        """Return a checkpoint of the learned state, with the model; `fields` are further fields, such as `state`."""
+        """Return a checkpoint record with the learned model; `fields` are further fields, such as `state`."""
         data = files.to_bytes(self.bandit)
         digest = hashlib.sha256(data).hexdigest()
         fields = {"loop": self.loop, "time": time, "line": self.line, **fields}
@@ -175,7 +175,7 @@ class Fold:
                 yield one
 
     def add_decision(self, decision: Decision) -> None:
-        """Store what is to be learned from a decision until its join comes."""
+        """Store what must be learned from a decision, until the record with its rewards comes."""
         try:
             lesson = lesson_from_record(decision)
         except ValueError:  # one of another origin: whoever learns it is told
@@ -187,7 +187,7 @@ class Fold:
             self.release(next(iter(self._decisions)))
 
     def release(self, identity: str) -> Decided | None:
-        """Remove a stored decision, and return it; None if it is not stored."""
+        """Remove and return what was stored of a decision; None if it is not stored."""
         held = self._decisions.pop(identity, None)
         if held is not None:
             self._bytes -= _lesson_bytes(held) + self._hold_names(held.candidates, -1)
@@ -212,10 +212,10 @@ class Fold:
         return later is not None and is_same_batch(join, later)
 
     def learn(self, records: Sequence[Join | Eviction]) -> int:
-        """Learn the joins of one batch in one call, or forget the arms of an eviction.
+        """Learn the rewards of one batch of records in one call, or forget the arms that an eviction record names.
 
-        Returns the number of joins that were skipped because their decisions were forgotten. Raises StoreError if the
-        decision of one was dropped.
+        Returns the number of records that were skipped because their decisions were erased. Raises StoreError if a
+        decision is no longer in the log for another reason.
         """
         joins, passed = [one for one in records if isinstance(one, Join)], 0
         with defer_signals():
@@ -327,7 +327,7 @@ class Fold:
 
 
 def lesson_from_record(record: Decision) -> Decided:
-    """Return what learning needs of a decision, without the fields of all arms.
+    """Return what learning needs of a logged decision: the chosen arms, without the statistics of all others.
 
     Raises ValueError for a decision of another system that cannot be learned.
     """
@@ -357,14 +357,14 @@ def _lesson_bytes(lesson: Decided) -> int:
 
 
 def is_same_batch(one: Join | Eviction, other: Join | Eviction) -> bool:
-    """Return True if two consecutive records are joins that are learned in one call."""
+    """Return True if two consecutive records hold rewards that are learned in one call."""
     if isinstance(one, Eviction) or isinstance(other, Eviction):
         return False
     return one.batch is not None and (one.batch, one.again) == (other.batch, other.again)
 
 
 def group_joins(joins: Iterable[One]) -> Iterator[list[One]]:
-    """Yield lists of joins that are learned in one call; an eviction is alone."""
+    """Yield lists of records whose rewards are learned in one call; an eviction of arms is in a list by itself."""
     group: list[One] = []
     for join in joins:
         if group and not is_same_batch(group[-1], join):
@@ -384,7 +384,7 @@ def bandit_from_checkpoint(checkpoint: Checkpoint) -> Any:
 
 
 def decision_to_learn(record: Decision) -> Decided:
-    """Return the decision to learn from: the arms that were shown."""
+    """Return the decision to learn from a logged decision: it has the arms that were shown."""
     if record.scores is None:
         return _foreign_decision(record)
     if record.shown is None or record.shown == record.places:

@@ -29,7 +29,7 @@ def are_records(contexts: Any) -> TypeGuard[Mapping[str, Any]]:
 def decide_from_log(bandit: Any, contexts: Any, names: Any, k: int, **options: Any) -> Any:
     """Let a bandit or a snapshot decide on logged contexts.
 
-    `names` are those of the arms, None if they have none; `k` is the number of slots; `options` are those of `decide`.
+    `names` are the arms' names, None if they have none; `k` is the number of slots; `options` are those of `decide`.
     Raises ValueError for contexts of another form.
     """
     if are_records(contexts):
@@ -59,7 +59,7 @@ def first_eligible(eligible: Any, names: list[Any] | None, count: int, k: int) -
 
 
 def learning_context(contexts: Any, places: Sequence[int]) -> Any:
-    """Return what learning needs of the arms at some indices, as a decision's `context`; None if contexts lack it."""
+    """Return what learning needs of the contexts of the arms at the indices `places`; None if contexts lack it."""
     if are_records(contexts):
         return {
             "context": flatten_record(contexts["context"]),

@@ -26,7 +26,7 @@ class UnexpectedRowsError(Exception):
 
 @final
 class SqliteStore(Tables):
-    """Records in an SQLite file.
+    """Store that keeps records in an SQLite file.
 
     The store belongs to the process that opened it: a forked process opens its own.
 
@@ -118,10 +118,10 @@ class SqliteStore(Tables):
         self.checkpointer.add_pages(ROW * changed)
 
     def write(self, rows: list[Row]) -> list[int]:
-        """Store rows, first as if all were new.
+        """Store rows durably, and return their positions.
 
-        A row that is stored already, or one of another process, makes the transaction fail; only then the store is
-        queried. Threads switch at every statement.
+        Rows are inserted as if all were new. If one is stored already, or another process has written, the transaction
+        fails, and the store is queried for known rows.
         """
         last, self._last = self._last, None
         if last is not None and not any(row.seq for row in rows):
@@ -150,7 +150,10 @@ class SqliteStore(Tables):
             return SqliteConnection(self._reader).query(question, values)
 
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
-        """Erase rows, overwrite their pages, and empty the write-ahead log."""
+        """Erase the rows of a subject and of events, overwrite their pages on disk, and empty the write-ahead log.
+
+        Returns the number of rows.
+        """
         count = super().erase(subject, events)
         with self.checkpointer.pause(), self._alone, self._asking, self._translate_errors():
             busy = self._writer.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
@@ -232,7 +235,7 @@ def fsync_path(path: Path) -> None:
 
 
 class SqliteConnection:
-    """Connection to SQLite."""
+    """Connection to an SQLite database."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

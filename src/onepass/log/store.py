@@ -37,7 +37,7 @@ class Row(NamedTuple):
     """Row in which a store keeps a record.
 
     - seq, loop, kind, subject, time: position, loop, kind, subject and time of the record.
-    - event: id of the decision that it is about, or None.
+    - event: id of the decision that the record is about, or None.
     - once: digest of the record's `unique_key`, or None.
     - body: JSON of the record without its position.
     - crc: CRC-32 of position and body.
@@ -70,17 +70,18 @@ class Store(ABC):
     def put(self, rows: list[Row]) -> list[int]:
         """Give rows their positions and store them durably, all or none.
 
-        A row whose `once` is already in the loop gets the earlier row's position and is not stored. A row of another
-        store keeps its position, which must be the next one (otherwise StoreError is raised).
+        Returns the positions. A row with a unique key `once` that the loop already has is not stored, and gets the
+        position of the earlier row. A row that has a position already keeps it; StoreError is raised if it is not the
+        next one.
         """
 
     @abstractmethod
     def rows(self, since: int, until: int | None, kinds: Collection[str] | None, loop: str | None) -> Iterator[Row]:
-        """Yield rows with since < seq <= until in order, of some kinds and of one loop; None means any."""
+        """Yield the rows with since < seq <= until in order, for some kinds of records and one loop; None means any."""
 
     @abstractmethod
     def rows_about(self, loop: str, event: str) -> list[Row]:
-        """Return all rows about a decision, in order."""
+        """Return all rows of a log about the decision with the id `event`, in order."""
 
     @abstractmethod
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
@@ -91,7 +92,7 @@ class Store(ABC):
 
     @abstractmethod
     def drop(self, seq: int) -> int:
-        """Delete the rows before a position permanently, and return their number."""
+        """Delete the rows before the position `seq` permanently, and return their number."""
 
     @abstractmethod
     def bounds(self) -> tuple[int, int]:
@@ -99,18 +100,18 @@ class Store(ABC):
 
     @abstractmethod
     def start(self, seq: int) -> None:
-        """Make a position the next one of an empty store."""
+        """Make `seq` the next position of an empty store."""
 
     @abstractmethod
     def inspect(self) -> Iterator[Damage]:
-        """Yield damage below the level of rows: pages, files, indices."""
+        """Yield the damage in pages, files and indices, below the level of rows."""
 
     @abstractmethod
     def close(self) -> None:
         """Close connections and files; a closed store refuses every other call."""
 
     def claim(self, loop: str) -> None:
-        """Claim a loop until the store is closed or the process ends.
+        """Claim a loop for this process until the store is closed or the process ends.
 
         Raises ClaimError if another process has claimed it. By default every process may write, because an SQLite file
         is in a folder that its service has locked.
@@ -131,11 +132,11 @@ class Store(ABC):
         return True
 
     def rows_about_many(self, loop: str, events: Collection[str]) -> list[Row]:
-        """Return all rows about several decisions."""
+        """Return all rows of a log about the decisions with the ids `events`."""
         return [row for event in events for row in self.rows_about(loop, event)]
 
     def decisions_of(self, subject: str) -> set[tuple[str, str]]:
-        """Return (loop, event) of all rows of a subject that are about a decision."""
+        """Return pairs (loop, id) of all decisions that rows of a subject are about."""
         rows = self.rows(0, None, None, None)
         return {(row.loop, row.event) for row in rows if row.subject == subject and row.event is not None}
 
@@ -223,11 +224,14 @@ class Store(ABC):
         return [record_from_row(row) for row in self.rows_about(loop, id)]
 
     def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
-        """Return all records about several decisions by id, each list in its order."""
+        """Return all records about several decisions, as a dictionary from id to a list of records in their order."""
         return {id: self.find(loop, id) for id in ids}
 
     def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
-        """Map positions of a loop to the events that their records are about; positions without one are left out."""
+        """Return a dictionary from positions of a loop to the ids of the decisions that their records are about.
+
+        Positions without a decision are left out.
+        """
         found = (next(self.rows(seq - 1, seq, None, loop), None) for seq in seqs)
         return {row.seq: row.event for row in found if row is not None and row.event is not None}
 
@@ -351,7 +355,7 @@ class Store(ABC):
 
 
 def row_from_record(record: Record) -> Row:
-    """Make a row without a position from a record."""
+    """Return the `Row` in which a store keeps a record, without a position."""
     if not isinstance(record, Record):
         raise ValueError(f"records must be those of onepass.log, got {quote(record)}")
     read: Any = decode(encode(record))  # what a reader will get: types are checked, 1 becomes 1.0
@@ -370,12 +374,12 @@ def make_row(record: Any) -> Row:
 
 
 def place_row(row: Row, seq: int) -> Row:
-    """Return a row at a position, with its checksum."""
+    """Return a `Row` with the position `seq` and its checksum."""
     return row._replace(seq=seq, crc=checksum(seq, row.body))
 
 
 def checksum(seq: int, body: bytes) -> int:
-    """Return the CRC-32 of a position and a body."""
+    """Return the CRC-32 checksum of a record's position and its text `body`."""
     return zlib.crc32(body, zlib.crc32(seq.to_bytes(BYTES, "little")))
 
 
@@ -398,9 +402,9 @@ def erase_row(row: Row) -> Row:
 
 
 def assign_places(rows: list[Row], held: dict[tuple[str, str], int], last: int) -> tuple[list[int], list[Row]]:
-    """Return the positions of rows, and the new rows with theirs.
+    """Return the positions of all rows, and those rows that are new, each with its position.
 
-    `held` maps (loop, once) to the positions of stored rows, and the new rows are added to it. `last` is the last
+    `held` maps (loop, unique key) to the positions of stored rows, and the new rows are added to it. `last` is the last
     position that was assigned.
     """
     seqs, new = [], []

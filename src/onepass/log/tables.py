@@ -53,7 +53,7 @@ class Connection(Protocol):
         ...
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement and return the number of rows that it changed."""
+        """Run an SQL statement with parameter values, and return the number of rows that it changed."""
         ...
 
     def insert(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -82,13 +82,13 @@ class Tables(Store):
 
     @abstractmethod
     def query(self, question: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run a query on committed data, and return its rows."""
+        """Run the query `question` with parameter values on committed data, and return the rows."""
 
     def put(self, rows: list[Row]) -> list[int]:
         return self._groups.append(rows) if rows else []
 
     def write(self, rows: list[Row]) -> list[int]:
-        """Store rows of several callers in one transaction, as `put` does."""
+        """Store rows of several callers in one transaction, and return their positions, as `put` does."""
         with self.transaction() as connection:
             ((last,),) = connection.query(LAST)
             seqs, new = assign_places(rows, find_places(connection, rows), last)
@@ -119,7 +119,7 @@ class Tables(Store):
         return list(map(Row._make, self.query(question, (loop, event))))
 
     def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
-        """Return all records about several decisions, by one query for many."""
+        """Return all records about several decisions, by id; one query serves many ids."""
         found: dict[str, list[Any]] = {id: [] for id in ids}
         for part in padded_parts([*found]):
             question = f"select {COLUMNS} from record where loop = ? and event in ({', '.join('?' * len(part))})"
@@ -128,7 +128,7 @@ class Tables(Store):
         return found
 
     def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
-        """Map positions of a loop to events, by one query for many."""
+        """Return a dictionary from positions of a loop to ids of decisions; one query serves many positions."""
         found: dict[int, str] = {}
         for part in padded_parts([*seqs]):
             question = f"select seq, event from record where seq in ({', '.join('?' * len(part))}) and loop = ?"
@@ -194,9 +194,9 @@ def insert_rows(connection: Connection, rows: list[Row], last: int) -> bool:
 
 
 def insert_parts(found: list[Any]) -> Iterator[list[Any]]:
-    """Split a list into few parts of at most `WIDEST` elements, so that few different statements are needed.
+    """Split a list into few parts of at most `WIDEST` elements, to be inserted by one statement each.
 
-    Their lengths are m 2^i with m < 16.
+    Lengths are m 2^i with m < 16, so that few different statements are needed.
     """
     start = 0
     while start < len(found):
@@ -208,14 +208,17 @@ def insert_parts(found: list[Any]) -> Iterator[list[Any]]:
 
 
 def padded_parts(names: list[Name]) -> Iterator[list[Name]]:
-    """Split names into parts of at most `MOST`; the last name is repeated up to a power of two."""
+    """Split names into parts of at most `MOST`, to be looked up by one query each.
+
+    The last name of a part is repeated up to a power of two, so that few different queries are needed.
+    """
     for start in range(0, len(names), MOST):
         part = names[start : start + MOST]
         yield part + part[-1:] * ((1 << (len(part) - 1).bit_length()) - len(part))
 
 
 def find_places(connection: Connection, rows: list[Row]) -> dict[tuple[str, str], int]:
-    """Return the positions of stored rows with the unique keys of these rows."""
+    """Return the positions of the rows in the database that have the unique keys of these rows."""
     wanted: dict[str, list[str]] = {}
     for row in rows:
         if row.once is not None:

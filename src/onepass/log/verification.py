@@ -68,7 +68,7 @@ class Verified(NamedTuple):
     equal : int
         Number of decisions that are equal in every bit.
     undrawn : int
-        Number of decisions without an id, whose random numbers are gone, but with equal means and widths.
+        Number of decisions without an id, whose draw cannot be repeated, but whose means and widths are equal.
     wrong : int
         Number of decisions that differ.
     mismatches : tuple of Mismatch
@@ -76,13 +76,13 @@ class Verified(NamedTuple):
     left : dict
         Number of decisions that could not be repeated, by reason.
     joins : int
-        Number of joins learned.
+        Number of records of rewards that were learned.
     checkpoints : int
         Number of later checkpoints that the model was equal to in every bit.
     others : tuple of int
         Positions of checkpoints that the model was not equal to.
     canaries : int, default 0
-        Number of decisions of other models with this model's choice as a candidate.
+        Number of decisions made by other models in which this model took part as a candidate.
     """
 
     decisions: int
@@ -98,9 +98,9 @@ class Verified(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """True if nothing is wrong, and every decision has its model.
+        """True if no decision and no checkpoint differs, and the model of every decision was found.
 
-        Decisions without an id move the generator of a bandit, which is a part of it: then checkpoints may differ.
+        Checkpoints may differ after decisions without an id, which move the bandit's random generator.
         """
         modelless = self.left.keys() & {OLDER, NEWER, DAMAGED}
         return self.wrong == 0 and not modelless and (not self.others or self.undrawn > 0)
@@ -118,13 +118,13 @@ DAMAGED = "pieces that begin with a checkpoint that is damaged"
 def verify(fold: Fold, until: int | None = None, progress: Callable[[int], object] | None = None) -> Verified:
     """Repeat the logged decisions from a checkpoint on, each by the model that made it.
 
-    The model of a decision is the one that has learned through the position that the decision says, or else the one
-    that has learned as many rows.
+    The model of a decision is the one that has learned the rewards up to the position that the decision's record says,
+    or else the one that has learned as many rows as the record says.
 
     Parameters
     ----------
     fold : Fold
-        Fold at the checkpoint. Its bandit learns the rest of the log.
+        Bandit at the checkpoint, with its position. It learns the rest of the log.
     until : int, default None
         The last position. None means the end of the log.
     progress : callable, default None
@@ -144,9 +144,9 @@ def verify(fold: Fold, until: int | None = None, progress: Callable[[int], objec
 
 
 class SavedDigest(NamedTuple):
-    """Checkpoint with which a model is compared.
+    """Checkpoint that a repeated model is compared with.
 
-    `through` is the position through which its model had learned, `seq` its position in the log, and `digest` the
+    `through` is the position through which the saved model had learned, `seq` its position in the log, and `digest` the
     digest of the model. `whole` is True if the log contains the model.
     """
 
@@ -157,21 +157,27 @@ class SavedDigest(NamedTuple):
 
 
 class Boundary(NamedTuple):
-    """Checkpoint at which a log is cut: the position through which its model had learned, and its number of rows."""
+    """Checkpoint at which a log is cut.
+
+    `through` is the position through which the saved model had learned, and `rounds` returns its number of rows.
+    """
 
     through: int
     rounds: Callable[[], int]
 
     def follows(self, through: int, rounds: int) -> bool:
-        """Return True if a model, given as in `OrderedDecision`, had learned less than the checkpoint's model."""
+        """Return True if a model had learned less than the model of this checkpoint.
+
+        `through` is the position that the model had learned through, or -1 to compare its number of rows, `rounds`.
+        """
         return through < self.through if through >= 0 else rounds < self.rounds()
 
 
 class LogPart(NamedTuple):
-    """Part of a log: decisions of the models from one checkpoint to before another one.
+    """Part of a log: the decisions made by the models between two checkpoints.
 
-    `begin` is None if nothing comes before, `end` is None if the rest follows, and `saved` are checkpoints to compare
-    with.
+    `begin` is None at the start of the log, and `end` is None if the part goes on to the log's end. `saved` are the
+    checkpoints that repeated models are compared with.
     """
 
     begin: Boundary | None
@@ -180,10 +186,10 @@ class LogPart(NamedTuple):
 
 
 class OrderedDecision(NamedTuple):
-    """Decision in the order of models.
+    """Decision with the numbers by which its model is found.
 
-    `through` is the position that its model had learned through, or -1 if the model is found by `rounds`, its number of
-    rows. `seq` is the position of the record.
+    `through` is the position that the model had learned through, or -1 if the model is found by `rounds`, the number of
+    rows it had learned. `seq` is the position of the record.
     """
 
     through: int
@@ -193,10 +199,10 @@ class OrderedDecision(NamedTuple):
 
 
 class Verifier:
-    """Verification in progress: decisions in the order of their models, and the joins between them.
+    """Verification in progress: it repeats decisions, in the order of the models that made them, and learns rewards.
 
-    Of two consecutive parts of a log, a decision out of order belongs to the first if its model does, and if at most
-    `WINDOW` decisions of the second came before it. A pass over both then finds its model, too.
+    A decision after the end of a part of the log still belongs to this part if its model does, and if at most `WINDOW`
+    decisions of later models came before it.
     """
 
     def __init__(self, fold: Fold, until: int | None, part: LogPart | None = None) -> None:
@@ -217,7 +223,7 @@ class Verifier:
         self._mismatches: list[Mismatch] = []
 
     def add_record(self, one: Decision | Join | Eviction | Forgotten) -> None:
-        """Add the next record."""
+        """Process the next record of the log: repeat a decision, or learn rewards."""
         self._read = one.seq
         if self._last is not None and one.seq > self._last.through:
             if isinstance(one, Decision):
@@ -234,10 +240,9 @@ class Verifier:
             self._joins.append([one])
 
     def add_later(self, head: Any, seq: int, read: Callable[[], Decision]) -> None:
-        """Add a decision beyond the end of the part; it is read only if it belongs to this part of the log.
+        """Process a decision after the end of this part of the log, if its model belongs to this part.
 
-        `head` has `line`, `through`, `rounds` and `canary` of the decision; `seq` is its position; `read` returns the
-        decision.
+        `head` names the models of the decision, `seq` is its position, and `read` returns the whole record.
         """
         self._read = seq
         self._put_in_order(head, seq, read)
@@ -269,7 +274,7 @@ class Verifier:
 
     @property
     def is_over(self) -> bool:
-        """True if no later decision belongs to this part of the log."""
+        """True if no later decision can belong to this part of the log."""
         return self._beyond > WINDOW
 
     @property
@@ -278,7 +283,7 @@ class Verifier:
         return self._read
 
     def finish(self) -> Verified:
-        """Return the result, after the last record."""
+        """Return the result of the verification, after the last record."""
         while self._window:
             self._verify_decision(heapq.heappop(self._window))
         end = self._fold.end if self._last is None else self._last.through
@@ -379,7 +384,7 @@ class Verifier:
 
 
 def digest_from_checkpoint(record: Checkpoint) -> SavedDigest:
-    """Return the digest and positions of a checkpoint, without its model."""
+    """Return the digest and the positions of a checkpoint record, without the bytes of the model."""
     return SavedDigest(record.through, record.seq, record.digest, record.data is not None)
 
 
@@ -408,7 +413,7 @@ def _display_differences(record: Decision) -> tuple[str, ...]:
 
 
 def repeat_decision(bandit: Any, record: Decision) -> Any:
-    """Repeat a logged decision by a bandit."""
+    """Let a bandit repeat a logged decision, and return the new decision."""
     options: dict[str, Any] = {"id": record.id, "rest": rest_from_record(record.tail)}
     if record.eligible is not None:
         options["eligible"] = record.eligible

@@ -22,9 +22,9 @@ COPY = "pragma wal_checkpoint(passive)"
 
 
 class WalCheckpointer:
-    """Thread that copies the write-ahead log while there is work, until it is stopped.
+    """Thread that copies SQLite's write-ahead log into the database file whenever much was committed.
 
-    `connect` opens a connection, and `alone` is the lock that a writer holds.
+    `connect` opens a connection to the database, and `alone` is the lock that a writer holds.
     """
 
     copies: int
@@ -58,7 +58,7 @@ class WalCheckpointer:
             yield
 
     def stop(self) -> None:
-        """Stop the thread after the present copy."""
+        """Stop the thread once the copy that it is making is complete."""
         with self._some:
             self._ended, thread = True, self._thread
             self._some.notify()

@@ -36,7 +36,7 @@ from onepass.model.interaction.interaction_model import InteractionModel
 from onepass.model.interval.interval import Interval, has_facts, interval_of
 from onepass.model.records import are_records, check_evidence, has_names_only, have_features, is_frame
 
-FEW = 20  # arms: of 30 to 300, clicked now and then, one model of all earns as much (docs/recommended_measured.md)
+FEW = 20  # arms: of 30 to 300, clicked now and then, one model of all earns as much (docs/features_measured.md)
 INTERACTION = {"disjoint": False, "interaction": True}  # whether all arms share one model, where the user says so
 Kind = tuple[bool, bool] | Interval  # whether arms share one model, and whether contexts are rows of each; or actions
 

@@ -113,8 +113,8 @@ class Side(NamedTuple):
     mean : float
         Sum of the contributions to the mean.
     square : float
-        Sum of the contributions to the squared width. A difference of two arms has two sides, whose squares are signed
-        shares of the squared width of the difference: it is the first `square` minus the second.
+        Sum of the contributions to the squared width. A difference of two arms has two sides. The squared width of the
+        difference is the first `square` minus the second.
     """
 
     part: str
@@ -257,7 +257,8 @@ class Model(files.Owner, ABC):
         Returns
         -------
         tuple
-            A `Choice`. The first place is negative if no arm can be drawn (exploration/slots.py).
+            A `Choice`: indices of the chosen arms, distributions, scores, means and widths. The first index is negative
+            if no arm can be drawn (exploration/slots.py).
         """
         seen = self.predict(request, i, rule, rng, rule.pairs)
         uniforms = noise_once(min(rule.pairs, 1), 0, rng, k)[1]
@@ -802,7 +803,7 @@ class Model(files.Owner, ABC):
         Returns
         -------
         tuple of float or None
-            The mass cut off in units of the ridge, and the ridge. None, the default, if there is no sketch.
+            The loss in units of the ridge, and the ridge. None, the default, if there is no sketch.
         """
         return None
 
@@ -850,7 +851,7 @@ class Model(files.Owner, ABC):
 
     @property
     def has_learned(self) -> bool:
-        """True: a model is written to files with everything it has learned."""
+        """True, so that a model is saved with everything it has learned if it is part of another saved object."""
         return True
 
     @property
@@ -860,7 +861,7 @@ class Model(files.Owner, ABC):
 
     @abstractmethod
     def memory_usage(self) -> int:
-        """Return the memory of all arrays.
+        """Return the memory of all arrays of the model, in bytes.
 
         Returns
         -------
@@ -880,12 +881,12 @@ class Model(files.Owner, ABC):
 
 
 def non_finite_error(what: str = "a score") -> FloatingPointError:
-    """Make the error for a score or parameter that is not finite."""
+    """Return the error for `what`, a score or parameter that is not finite."""
     return FloatingPointError(f"{what} is not finite: rewards or contexts are too large for this reg; scale them down")
 
 
 def check_finite_parameter(found: np.ndarray) -> np.ndarray:
-    """Return a parameter, or raise FloatingPointError if it is not finite."""
+    """Return the parameter `found`, or raise FloatingPointError if it is not finite."""
     if not np.isfinite(found).all():
         raise non_finite_error("the parameter")
     return found
@@ -903,7 +904,7 @@ def check_rounds(rows: np.ndarray, rewards: Any, dtype: np.dtype[Any], common: b
 
 
 def rows_of_slots(slots: list[tuple[Any, int]]) -> np.ndarray:
-    """Return the rows (n, dim) of the arms chosen in `slots`, from the records of their decisions."""
+    """Return the rows (n, dim) of the arms chosen in n pairs (decision, slot), from the records of the decisions."""
     rows = []
     for decision, slot in slots:
         if not isinstance(decision.context, np.ndarray):

@@ -19,9 +19,9 @@ from onepass.foundation import state as states
 
 
 class FeaturePipeline:
-    """Feature map of one bandit, with its state; without `features` rows of `width` numbers are used as they are.
+    """Feature map of one bandit with the map's state; without `features`, rows of `width` numbers stay as they are.
 
-    `dtype` is that of z, and `factors` has the widths of factors, or None if the map takes rows.
+    `dtype` is the dtype of features z, and `factors` has the widths of factors, or None if the map takes rows.
     """
 
     dtype: np.dtype[Any]
@@ -41,7 +41,7 @@ class FeaturePipeline:
 
     @property
     def state(self) -> Any:
-        """State of the map, which is made at its first use."""
+        """State of the feature map, which is made when it is first used."""
         if self._state is None:
             fresh = self.map.initial_state(self.dtype)
             if states.is_abstract():
@@ -61,9 +61,9 @@ class FeaturePipeline:
     # ---- contexts ----
 
     def rows(self, contexts: Any, dims: tuple[int, ...], some: bool = True) -> np.ndarray:
-        """Return checked rows x, with a number of axes that is one of `dims`.
+        """Return contexts as checked rows x (..., dim); their number of axes must be one of `dims`.
 
-        Raises ValueError for NaN, a wrong shape, or, if `some` is True, no rows.
+        Raises ValueError for NaN, for a wrong shape, and, if `some` is True, for no rows.
         """
         if isinstance(contexts, Factors):
             check_sides(self.map, contexts, self.dtype, False)
@@ -81,7 +81,7 @@ class FeaturePipeline:
         return out
 
     def sides(self, contexts: Any, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return the checked factors u (n, d_u) and v (m, d_a) of `Factors` or of rows x = (u, v).
+        """Return the checked factors u (n, d_u) and v (m, d_a) of contexts: `Factors`, or rows x = (u, v).
 
         Rows are (dim,) or (n, dim). If `pairs` is True, m must equal n.
         """
@@ -131,7 +131,7 @@ class FeaturePipeline:
     # ---- maps ----
 
     def transform(self, rows: np.ndarray) -> np.ndarray:
-        """Map checked rows (..., dim) to z of shape (..., width). Nothing changes."""
+        """Return the features (..., width) of checked rows (..., dim). Nothing changes."""
         if self._plain:
             return rows
         flat = rows if rows.ndim == 2 else rows.reshape(-1, rows.shape[-1])
@@ -140,13 +140,13 @@ class FeaturePipeline:
         return z if rows.ndim == 2 else z.reshape(*rows.shape[:-1], z.shape[1])
 
     def transform_pairs(self, user: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Map one user u (d_u,) and K arms v (K, d_a) to z (K, width)."""
+        """Return the features (K, width) of one user u (d_u,) combined with each of K arms v (K, d_a)."""
         return self.transform(np.hstack([np.broadcast_to(user, (len(right), user.size)), right]))
 
     def advance(self, rows: np.ndarray) -> np.ndarray:
-        """Map checked rows (n, dim) that are learned to z; a map that learns is updated.
+        """Return the features of checked rows (n, dim) that are learned; a map that learns is updated.
 
-        Raises ValueError, without changing the map, if z is not finite.
+        Raises ValueError, without changing the map, if a feature is not finite.
         """
         if self._plain:
             return rows

@@ -21,7 +21,8 @@ ROUNDS, SECONDS = "rounds", "seconds"
 class Clock:
     """Clock with a half-life above 0, in rounds (rows that the bandit learns) or in seconds.
 
-    `unit` says which of the two. Raises ValueError for other values. Ticks are explained in estimator/half_life.py.
+    `unit` says which of the two. A half-life is divided into ticks, within which weights stay the same
+    (estimator/half_life.py). Raises ValueError for other values.
     """
 
     def __init__(self, half_life: float, unit: str = ROUNDS) -> None:
@@ -40,11 +41,17 @@ class Clock:
         return timedelta(seconds=self.half_life) if self.timed else self.half_life
 
     def tick(self, position: float) -> int:
-        """Return the tick of a round or of a time in seconds."""
+        """Return the number of the tick that contains a round or a time in seconds.
+
+        A half-life has a fixed number of ticks.
+        """
         return floor(position * TICKS / self.half_life)
 
     def rounds_left(self, rounds: int) -> int:
-        """Return how many more rows fall into the present tick after `rounds` rows, at least one."""
+        """Return how many more rows, at least one, have the same weight as row number `rounds`.
+
+        A half-life is divided into a fixed number of ticks, within which weights stay the same.
+        """
         tick = self.tick(rounds)
         last = max(rounds, ceil((tick + 1) * self.half_life / TICKS) - 1)
         while last > rounds and self.tick(last) > tick:  # rounding
@@ -52,7 +59,10 @@ class Clock:
         return last + 1 - rounds
 
     def tick_of_time(self, time: Any) -> int:
-        """Return the tick of a time given by the user; raise ValueError if it is missing or not a time."""
+        """Return the number of the tick that contains a time; raise ValueError if the time is missing or invalid.
+
+        A tick is one of the equal parts into which a half-life is divided.
+        """
         if time is None:
             raise ValueError("time must be given where half_life is a timedelta: Unix seconds, or a datetime")
         if isinstance(time, datetime):
@@ -87,16 +97,16 @@ def check_forgets(estimator: Estimator) -> None:
 
 
 class ForgettingClock:
-    """The extent to which a model has forgotten.
+    """State of a model's forgetting: the time up to which old rows were discounted.
 
     Parameters
     ----------
     clock : Clock or None
-        None if nothing is forgotten.
+        Clock of the half-life; None if nothing is forgotten.
     tick : int or None
-        Tick up to which the model has forgotten; None if no time was given yet.
+        Tick of the clock up to which rows were discounted; None if no time was given yet.
     passed : int
-        Number of rows learned by this clock. Imported arms add none.
+        Number of rows learned. Imported arms add none.
     weight : float
         Sum of the present weights of all rows learned.
     """
@@ -106,7 +116,7 @@ class ForgettingClock:
         self.tick: int | None = None if clock is not None and clock.timed else 0
 
     def copy(self) -> "ForgettingClock":
-        """Return an independent copy."""
+        """Return an independent copy of the clock."""
         twin = ForgettingClock(self.clock)
         twin.tick, twin.passed, twin.weight = self.tick, self.passed, self.weight
         return twin
@@ -116,9 +126,10 @@ class ForgettingClock:
         return rounds if self.clock is None else int(self.weight)
 
     def ticks_to(self, time: Any) -> int:
-        """Return how many ticks a time is later than the model; 0 for an earlier time, which counts as the present.
+        """Return how many ticks a time is after the last one learned; 0 for an earlier time.
 
-        Raises ValueError if a time is given but not needed, or needed but not given.
+        A tick is one of the equal parts into which a half-life is divided. Raises ValueError if a time is given but not
+        needed, or needed but not given.
         """
         clock = self._clock_for(time)
         return max(clock.tick_of_time(time) - self.tick, 0) if clock.timed and self.tick is not None else 0
@@ -129,13 +140,13 @@ class ForgettingClock:
         return self.clock
 
     def add_ticks(self, ticks: int) -> None:
-        """Record that the model has forgotten `ticks` more ticks."""
+        """Record that the model's rows were discounted by `ticks` more ticks, equal parts of the half-life."""
         self.tick, self.weight = (self.tick or 0) + ticks, self.weight * decay_factor(ticks)
 
     def spans(self, count: int, time: Any, forget: Callable[[int], None]) -> Iterator[slice]:
-        """Yield slices of `count` rows about to be learned, each within one tick.
+        """Yield slices of `count` rows that are about to be learned, each within one tick of the half-life clock.
 
-        Between them, `forget` is called with the number of ticks by which the model must decay.
+        Between two slices, `forget` is called with the number of ticks by which the model's rows must be discounted.
         """
         clock, start = self._clock_for(time), 0
         if clock.timed:
@@ -150,18 +161,21 @@ class ForgettingClock:
             start = end
 
     def go_to(self, tick: int, forget: Callable[[int], None]) -> None:
-        """Let the model forget up to a tick by calling `forget`; an earlier tick counts as the present one."""
+        """Call `forget` with the number of ticks until `tick`, so that the model discounts its rows.
+
+        A tick is one of the equal parts into which a half-life is divided. Nothing is done for an earlier tick.
+        """
         if self.tick is None:
             self.tick = tick
         elif tick > self.tick:
             forget(tick - self.tick)
 
     def extra(self) -> dict[str, Any]:
-        """Return the clock's data for a file, {} without a clock."""
+        """Return the clock's state as plain data for a file; {} without a clock."""
         return {} if self.clock is None else {"tick": self.tick, "passed": self.passed, "recalled": self.weight}
 
     def restore(self, extra: dict[str, Any]) -> None:
-        """Take the clock's data from a file; raise ValueError for impossible values."""
+        """Restore the clock's state from a file; raise ValueError for impossible values."""
         if self.clock is None:
             return
         tick, self.weight = extra["tick"], check.real("recalled", extra["recalled"])
@@ -174,7 +188,8 @@ class ForgettingClock:
 def synchronize(ages: list[ForgettingClock], forgets: list[Callable[[int], None]]) -> None:
     """Bring the clocks of models that are to be merged to the same tick; raise ValueError if that is impossible.
 
-    Each function in `forgets` lets one model decay by a number of ticks.
+    A tick is one of the equal parts into which a half-life is divided. Each function in `forgets` lets one model
+    discount its rows by a number of ticks.
     """
     if ages[0].clock is None:
         return

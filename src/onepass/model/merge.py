@@ -33,7 +33,7 @@ def initial_state(estimator: Estimator, before: Any) -> Any:
 class Parts(NamedTuple):
     """Parts that two models must have in common to be merged.
 
-    These are the estimator, the features and their statistics, the initial state, and the clock by which they forget.
+    These are the estimator, the features and their statistics, the initial state, and the clock of the half-life.
     """
 
     estimator: Any

@@ -38,7 +38,7 @@ def distinct_names(arms: Any, count: int | None = None) -> list[Any]:
 
 
 def first_duplicate(names: list[Any]) -> Any:
-    """Return the first name that appears a second time."""
+    """Return the first name in `names` that appears a second time."""
     seen: set[Any] = set()
     for name in names:
         if name in seen:
@@ -106,7 +106,7 @@ def _fillable(mask: np.ndarray) -> None:
 
 
 def eligible_places(eligible: Any, names: list[Any] | None, count: int, k: int) -> list[int]:
-    """Return the indices of the arms that are eligible for the first of k slots.
+    """Return the indices of the arms that are eligible for the first of k slots; `eligible_arms` has the arguments.
 
     Raises the errors of `eligible_arms`.
     """

@@ -24,7 +24,7 @@ Solve = Callable[[Any, np.ndarray], np.ndarray]
 
 
 class SavedHeads(NamedTuple):
-    """Arrays for a file.
+    """Parameters of outcomes beside the reward, as arrays for a file.
 
     - keys: arms that have parameters.
     - theta (n, J, d): parameters of each arm and outcome.
@@ -41,7 +41,10 @@ class SavedHeads(NamedTuple):
 
 
 class OutcomeHeads:
-    """Linear parameters of `count` outcomes, of width `dim`, for every arm; the key is None if all arms share one."""
+    """Linear models of `count` outcomes beside the reward, each with `dim` parameters, for every arm.
+
+    Arms are given by keys; the key is None if all arms share one model.
+    """
 
     def __init__(self, count: int, dim: int) -> None:
         self._count, self._dim = count, dim
@@ -58,7 +61,10 @@ class OutcomeHeads:
         return twin
 
     def predict(self, keys: Sequence[Any], rows: np.ndarray) -> np.ndarray:
-        """Return predicted outcomes (J, K) for rows (K or 1, d); an arm without values has the mean over arms."""
+        """Return predicted outcomes (J, K) of the arms `keys` for rows (K or 1, d).
+
+        An arm without values gets the mean over all arms.
+        """
         held, places = self._saved, self._places
         if len(places) == 1 and None in places:
             return held.theta[0] @ rows.T.astype(np.float64)
@@ -83,7 +89,7 @@ class OutcomeHeads:
         mode: int = JOINED,
         expected: np.ndarray | None = None,
     ) -> None:
-        """Learn outcomes (n, J) of rows (n, d), NaN for missing ones.
+        """Learn outcomes `values` (n, J) of rows (n, d) of the arms `keys`, NaN for missing ones.
 
         solve(key, row) returns A^-1 row for an arm's design A. `mode` says if the outcomes come with, before or after
         the reward. If outcomes that were learned before are corrected, `expected` (J,) holds the values that were
@@ -124,7 +130,7 @@ class OutcomeHeads:
         return place
 
     def remove(self, key: Any) -> None:
-        """Forget an arm's outcomes."""
+        """Forget the outcomes of the arm with this key."""
         place = self._places.get(key)
         if place is not None:
             del self._places[key]
@@ -133,11 +139,11 @@ class OutcomeHeads:
             self._saved = self._saved._replace(**rest)
 
     def deviations(self) -> np.ndarray:
-        """Return the root mean square errors (J,) of predictions."""
+        """Return the root mean square errors (J,) of the predictions of each outcome so far."""
         return np.sqrt(self._saved.squares / np.maximum(self._saved.errors, 1.0))
 
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays."""
+        """Return the number of bytes of the parameters' arrays."""
         return sum(array.nbytes for array in self._saved)
 
     @property
@@ -145,7 +151,7 @@ class OutcomeHeads:
         return self._saved._replace(keys=object_array(list(self._places)))
 
     def restore(self, held: files.StateSource) -> None:
-        """Replace the parameters by those of a file; raise ValueError if they are inconsistent."""
+        """Replace the parameters by those in `held`, from a file; raise ValueError if they are inconsistent."""
         found = held.take(self.state, self._fits)
         names = found.keys.tolist()
         if len(set(names)) != len(names):

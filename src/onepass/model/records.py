@@ -48,7 +48,10 @@ def have_features(arms: Any) -> bool:
 
 
 def records_of(contexts: Any) -> tuple[bool, list[Any]]:
-    """Return True if contexts are a single request, and the list of records; a frame of one row is a single one."""
+    """Return True if contexts are a single request, and contexts as a list of dictionaries.
+
+    A frame of one row counts as a single request.
+    """
     if type(contexts) is dict:
         return True, [contexts]
     single, every = to_records(contexts)
@@ -58,7 +61,7 @@ def records_of(contexts: Any) -> tuple[bool, list[Any]]:
 
 
 def requests_of(contexts: Any, dim: int | None) -> tuple[bool, list[Any]]:
-    """Return what `records_of` does, for contexts that may also be rows of `dim` numbers.
+    """Return the results of `records_of`, for contexts that may also be rows of `dim` numbers.
 
     Such rows are (d,), or n of shape (n, 1, d). A `dim` of None allows any number.
     """
@@ -129,12 +132,12 @@ def _record_of_name(name: Any) -> dict[str, str]:
 
 
 def evidence_of(context: Any, arms: list[Any]) -> dict[str, Any]:
-    """Return what a decision's record keeps of the request and of the chosen arms: their terms."""
+    """Return the part of a decision's record that learning needs: the terms of the request and of the chosen arms."""
     return {"context": flatten_record(context), "arms": [flatten_record(record) for record in arms]}
 
 
 def evidence_of_names(context: Any, names: list[Any]) -> dict[str, Any]:
-    """Return what a decision's record keeps of the request, and of chosen arms that are names without features."""
+    """Return the part of a decision's record that learning needs, for chosen arms that are names without features."""
     return evidence_of(context, [_record_of_name(name) for name in names])
 
 
@@ -147,9 +150,10 @@ def has_names_only(decision: Any) -> bool:
 
 
 def check_evidence(decision: Any, *, actions: bool = False) -> tuple[dict[str, float], list[Any]]:
-    """Return the checked terms of a decision's request, and the terms of its arms; raise ValueError if it has none.
+    """Return the checked terms of a decision's request and of the chosen arms, from the decision's record.
 
-    Decisions over an interval of actions are refused too, unless `actions` is True.
+    Raises ValueError if the record has no terms. Decisions over an interval of actions are refused, too, unless
+    `actions` is True.
     """
     kept = decision.context
     whole = isinstance(kept, Mapping) and kept.keys() == {"context", "arms"} and isinstance(kept["arms"], list)

@@ -383,7 +383,7 @@ class SharedModel(Model):
         return np.concatenate(arms)
 
     def merge(self, other: Self, since: Self | None) -> Self:
-        """Return the union of two models.
+        """Return one model that has learned the rows of two models.
 
         It is exact for `Ridge`, `OnlineNewton` with step 1, `TruncatedRidge` and `MedianOfMeans` on `Exact` designs. On
         sketches that can be merged, the error bound of the result is the sum of both error bounds.

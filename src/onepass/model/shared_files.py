@@ -8,7 +8,7 @@ from onepass.model.feature_pipeline import FeaturePipeline
 
 
 class SavedShared(NamedTuple):
-    """File contents if the feature map learns as well, or if the design began with rows.
+    """Contents of a file of a shared model whose feature map learns as well, or whose design began with rows.
 
     `before` is the initial state in the second case, else ().
     """
@@ -27,7 +27,7 @@ def pack_state(learned: Any, pipeline: FeaturePipeline, before: Any) -> Any:
 
 
 def unpack_state(held: files.StateSource, learned: Any, pipeline: FeaturePipeline, estimator: Estimator) -> SavedShared:
-    """Return the contents of a file or copy; raise ValueError if its parts contradict each other.
+    """Return the contents `held` by a file or copy; raise ValueError if its parts contradict each other.
 
     `learned` is the state of a model that has not learned.
     """

@@ -65,7 +65,10 @@ def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
 
 @compiled
 def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) -> np.ndarray:
-    """Return the means (M, K) under theta + d and theta - d, given shifts (pairs, K), the products d^T x."""
+    """Return the means (M, K) of K arms under M draws of the parameter, in pairs mean +- beta shift.
+
+    `shifts` (pairs, K) holds the products of the rows with random directions, and `beta` is their multiplier.
+    """
     pairs, count = shifts.shape[0], min(draws(rule), 2 * shifts.shape[0])
     samples = np.empty((count, means.size))
     for m in range(count):
@@ -105,7 +108,7 @@ def row_statistics(
 
 @compiled
 def contract_left(user: np.ndarray, theta: np.ndarray, width: int) -> np.ndarray:
-    """Return E^T theta (d_a,): theta, read as a matrix (d_u, d_a), transposed and multiplied by the user's factor u."""
+    """Return M^T u (d_a,) for the user's factor u (d_u,), where M (d_u, d_a) is theta read as a matrix."""
     inner = np.zeros(width, theta.dtype)
     for i in range(user.size):
         for j in range(width):
@@ -118,9 +121,10 @@ def outer_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
     joint: bool,
 ) -> ArmStatistics:  # fmt: skip
-    """Return `row_statistics` of the rows vec(user v^T) for every row v of right (K, d_a), without forming them.
+    """Return the results of `row_statistics` for rows vec(user v^T), for every v of right (K, d_a).
 
-    normals (pairs, size) are standard normal; d_a of them make a draw if `joint`, else `features` of them.
+    The rows are never formed. normals (pairs, size) are standard normal; d_a of them make a draw if `joint`, else
+    `features` of them.
     """
     theta, design, width = parameter(estimator), estimator.design, right.shape[1]
     inner = contract_left(user, theta, width)
@@ -158,7 +162,7 @@ def outer_statistics(
 
 @compiled
 def on_rule_scale(family: Any, rule: Any, seen: ArmStatistics) -> ArmStatistics:
-    """Convert statistics of scores x^T theta to the scale that the rule needs: scores or rewards."""
+    """Convert the statistics `seen` of scores x^T theta to the scale that the rule needs: scores or rewards."""
     if needs_reward_scale(rule):
         return to_reward_scale(family, seen)
     return seen
@@ -171,9 +175,9 @@ def decide_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Choose arms for k slots from rows (K, features).
 
-    Returns the arms (k,), their distributions (k, K), and scores, means and widths (K,). The random numbers `normals`
-    are those of `row_statistics`, and `uniforms`, `eligible` and `greedy` are the arguments of
-    `exploration.slots.fill_slots`.
+    Returns the arms (k,), their distributions (k, K), and scores, means and widths (K,). `joint`, `tally` and the
+    random numbers `normals` have the meaning that they have in `row_statistics`, and `uniforms`, `eligible` and
+    `greedy` are the arguments of `exploration.slots.fill_slots`.
     """
     seen = row_statistics(estimator, rule, rounds, tally, rows, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)
@@ -209,7 +213,7 @@ def learn_rows(
 ) -> tuple[Any, Tally]:
     """Return the estimator's state and the tally after rows (n, features), rewards (n,) and noise scales (n,) or none.
 
-    If `counts` is True, the tally gains the deviations of the rewards from the means before the batch.
+    If `counts` is True, the rewards' deviations from the means before the batch are added to the tally.
     """
     if counts:
         means = dot(rows, parameter(estimator))

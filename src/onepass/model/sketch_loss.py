@@ -7,9 +7,10 @@ from onepass.estimator.ridge import Ridge
 
 
 def sketch_loss(estimator: Any, design: Any) -> tuple[float, float] | None:
-    """Return the mass that a sketch has cut, in units of its ridge, and the ridge; None if unknown.
+    """Return how much a sketch has cut off, in units of its ridge, and the ridge.
 
-    It is known only for ridge regression, whose b contains what the sketch has lost (design/loss.py).
+    Returns None if it does not matter: only ridge regression has a moment that still contains what the sketch has lost
+    (design/loss.py).
     """
     if not isinstance(estimator, Ridge):
         return None

@@ -56,11 +56,12 @@ START, FRESH = range(2)
 
 
 class Track(NamedTuple):
-    """Prediction errors of both models so far.
+    """Prediction errors of two models so far: one with earlier knowledge (start), and one without (fresh).
 
     `arms` (A,) holds the names of the arms with rewards, `counts` (A,) their numbers of rewards, `gaps` (A,) the sums
-    of e_start^2 - e_fresh^2, and `losses` (A,) the D_a of the module. `squares` (2,) are the sums of squared residuals
-    of the start and of the fresh model. `rewards` is the number of rewards of all arms.
+    of the start's squared error minus the fresh model's, and `losses` (A,) the same sums, kept within limits. `squares`
+    (2,) are the sums of squared residuals of the start and of the fresh model. `rewards` is the number of rewards of
+    all arms.
     """
 
     arms: np.ndarray
@@ -74,14 +75,14 @@ class Track(NamedTuple):
 @final
 @savable
 class WarmStart(Model):
-    """Model that begins with earlier knowledge, and weights it by how good its predictions are.
+    """Average of a model with earlier knowledge and a new one, weighted by how good their predictions are.
 
     `onepass.warm_start` makes it from a log, from labelled examples or from another bandit.
 
     Parameters
     ----------
     start : Model or None
-        Model that has learned already, or None if it was dropped.
+        Model that has learned already, or None if it was dropped because its predictions were worse.
     fresh : Model or None
         Model of the same kind that has learned nothing, or an `AutoModel`. None if it was dropped.
 
@@ -130,12 +131,12 @@ class WarmStart(Model):
 
     @property
     def fresh(self) -> Model | None:
-        """Model that began without data; None if it was dropped."""
+        """Model that began without earlier data; None if it was dropped."""
         return self._members[FRESH]
 
     @property
     def leader(self) -> Model:
-        """Model with the smaller sum of squared prediction errors, or the one that stayed."""
+        """The one of the two models with the smaller sum of squared prediction errors; or the only one that is left."""
         return self._first if len(self._alive) == 1 else self._alive[int(np.argmin(self._squares))]
 
     def _weights(self, arms: Sequence[Any]) -> np.ndarray:
@@ -161,7 +162,7 @@ class WarmStart(Model):
     @property
     @reading
     def trust(self) -> dict[Any, float]:
-        """Weight of the start by arm, from 0 to 1; where arms share one parameter, one weight under the key "all"."""
+        """Weight, from 0 to 1, of the model with earlier knowledge, by arm; key "all" if arms share one parameter."""
         arms = tuple(dict.fromkeys((*self.arms, *self._counts))) if self._per_arm else ("all",)
         return dict(zip(arms, self._weights(arms).tolist(), strict=True))
 
@@ -312,12 +313,13 @@ class WarmStart(Model):
 
     @reading
     def choices(self) -> dict[str, Any]:
-        """Return the choices of the start, or of the model that stayed, and the trust in the start by arm.
+        """Return the settings chosen by the model with earlier knowledge, and the weight of this model by arm.
 
         Returns
         -------
         dict
-            Plain data by name; "trust": weight of the start by the text of an arm.
+            Plain data by name. "trust" holds the weight by the text of an arm. If only the new model is left, the
+            settings are those of this model.
         """
         return {**self._first.choices(), "trust": {str(arm): round(w, 3) for arm, w in self.trust.items()}}
 

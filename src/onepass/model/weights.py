@@ -25,7 +25,10 @@ SIGNS = (1.0, -1.0)  # of an arm, and of the other
 
 
 class Weights(NamedTuple):
-    """Weights of one part of a model: theta (D,) multiplies z for the mean, solved (D,) for the squared width."""
+    """Weights by which features z (D,) make up an arm's mean and squared width, in one part of a model.
+
+    `theta` (D,) multiplies z for the mean, and `solved` (D,) for the squared width.
+    """
 
     part: str
     theta: np.ndarray
@@ -47,7 +50,7 @@ def request_rows(pipeline: FeaturePipeline, contexts: Any) -> np.ndarray:
 
 
 def weights_of_shared(learned: Any, z: np.ndarray) -> list[list[Weights]]:
-    """Return the weights of one arm or two, z (m, D), in a shared model."""
+    """Return the weights of the features z (m, D) of m = 1 or 2 arms for mean and squared width, in a shared model."""
     total = np.ascontiguousarray(sum(sign * row for sign, row in zip(SIGNS, z, strict=False)), z.dtype)
     return [[Weights("shared", parameter(learned), contract.solve(learned.design, total))] for _ in z]
 
@@ -55,9 +58,9 @@ def weights_of_shared(learned: Any, z: np.ndarray) -> list[list[Weights]]:
 def sides_of(
     pipeline: FeaturePipeline, names: tuple[str, ...], rows: np.ndarray, z: np.ndarray, weights: Any
 ) -> list[list[Side]]:
-    """Return the contributions of the inputs to mean and squared width, given weights of z (m, D).
+    """Return the contributions of the inputs to an arm's mean and squared width, given weights of features z.
 
-    rows (m, dim) are the inputs, and `names` their names.
+    z (m, D) are the features of m arms, rows (m, dim) the inputs, and `names` their names.
     """
     found = []
     for x, row, parts in zip(rows, z.astype(np.float64), weights, strict=True):

@@ -73,7 +73,7 @@ def compose(
     half_life : float or timedelta, default None
         Half-life of rows.
     compact : bool, default None
-        Keep the models of arms in an arena. None does so if it can.
+        True keeps the models of all arms in a few shared arrays. None does so if the estimator allows it.
 
     Returns
     -------
@@ -104,20 +104,23 @@ def compose(
 
 
 def cap_size(name: str, value: Any, most: int) -> Any:
-    """Return a rank or size, reduced to `most` if it is larger; the design checks the rest of its range.
+    """Return `value`, a rank or size of a design, reduced to `most` if it is larger.
 
-    `name` is the argument that an error names.
+    `name` is the argument that an error names. The design checks the rest of the range.
     """
     return value if most == UNLIMITED else min(check.integer(name, value, 1), most)
 
 
 def exact_factory(reg: float, dtype: str) -> Make:
-    """Return a function (width, largest size) -> exact design, with this reg and dtype."""
+    """Return a function of a width and a largest size that makes an exact design with this `reg` and `dtype`.
+
+    `compose` takes the function as its argument `make`.
+    """
     return lambda dim, most: Exact(dim=dim, reg=reg, dtype=dtype)
 
 
 def design_factory(design: Design | None, reg: float | None, dtype: str | None) -> Make:
-    """Return a function (width, largest size) -> design.
+    """Return a function of a width and a largest size that makes a design, for `compose`.
 
     The function returns `design`, or an exact design with `reg` and `dtype` if `design` is None.
     """

@@ -11,7 +11,7 @@ from onepass.estimator.gloc import BOUND, RegressedGLM
 from onepass.exploration.confidence_width import Theory
 from onepass.recipes.compose import Dim, Explore, compose, design_factory
 
-REG, EXPLORATION = 0.3, 0.4  # of GLB-OMD, chosen on tuning seeds (docs/clicks.md)
+REG, EXPLORATION = 0.3, 0.4  # of GLB-OMD, chosen on tuning seeds (docs/clicks/compared.md)
 ROOM = 2.0  # times the least reg of the theorem: half of its steps' error is then left to its radius
 
 

@@ -14,7 +14,7 @@ from onepass.foundation.check import quote
 from onepass.model.heads.arm_heads import ArmHeads
 from onepass.recipes.compose import Explore
 
-FEW = 10.0  # rows that a mean weighs against; 1 to 100 are alike on five logs (docs/recommender.md)
+FEW = 10.0  # rows that a mean weighs against; 1 to 100 are alike on five logs
 
 
 def ItemHeads(

@@ -14,7 +14,7 @@ from onepass.foundation import check
 from onepass.model.arms.per_arm import Disjoint
 from onepass.recipes.compose import Explore
 
-TASTE = 2.0  # of 1, 2 and 4 on ten sets (docs/recommender.md): at 4 likeness drowns numbers where tastes say little
+TASTE = 2.0  # of 1, 2 and 4 on ten sets (docs/item_models_weight.md): 4 drowns counts where tastes say little
 HALF = 15_000.0  # rows: what is popular changes; of none, 15,000 and 30,000
 COUNTING = 1000.0  # rows until which a mean is nearly a count; 300 and 3,000 are alike
 

@@ -366,7 +366,7 @@ def PSILinUCB(
         Applies if each arm has a model. True updates it by the projector-splitting integrator of Shustova et al. (their
         algorithms 2 and 3), and keeps U and V. False keeps a symmetric matrix I - U U^T, and drops the directions in
         which A is smallest. This takes half the memory, and its errors are far smaller if `rank` is below the rank of
-        the rows (docs/recommender.md). A shared model always uses the integrator, unless `compensate` is True.
+        the rows (docs/psi_rank.md). A shared model always uses the integrator, unless `compensate` is True.
     factor : {"symmetric", "cholesky"}, default "symmetric"
         How the integrator turns the rows of a batch into new columns of U and V: by a symmetric root, or by a
         triangular one, which is algorithm 4 of Shustova et al.

@@ -5,9 +5,7 @@ from typing import Any
 from onepass.bandit.bandit import Bandit
 from onepass.recipes.compose import Dim, Explore, compose, exact_factory
 
-HALF_LIFE = (
-    1000.0  # rounds: cheap where the world stands still (docs/forgetting.md), at most sixteen times the best there
-)
+HALF_LIFE = 1000.0  # rounds: cheap if nothing changes, and up to 16 times the best (docs/forgetting_measured.md)
 
 
 def WeightUCB(

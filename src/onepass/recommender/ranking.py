@@ -37,16 +37,16 @@ LARGEST = 2.0**400  # weight of a row, before counts are scaled
 class Counts(NamedTuple):
     """Counts of the rows of N items that decay with a half-life.
 
-    Item i has counts[k, i] / gains[k] rows for half-life k.
+    A row says that a user took an item. Item i has counts[k, i] / gains[k] rows for half-life number k.
 
     Parameters
     ----------
     counts : ndarray of shape (SPEEDS, N)
         Sums of the weights of each item's rows, float32 or float64.
     gains : ndarray of shape (SPEEDS,)
-        Weight that a new row is added with. It grows with the number of rows, so that old counts decay in comparison.
+        Weight with which a new row is added. It grows with every row, so that old rows count less in comparison.
     totals : ndarray of shape (SPEEDS,)
-        Sums of the counts.
+        Sums of the counts over all items.
     """
 
     counts: np.ndarray
@@ -55,16 +55,16 @@ class Counts(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Weights of the softmax, for new users (index 0) and for known users (index 1).
+    """Weights of the softmax over items, for new users (index 0) and for known users (index 1).
 
     Parameters
     ----------
     features : ndarray of shape (2, FEATURES)
-        Weights w.
+        Weights of the features of an item.
     precision : ndarray of shape (2, FEATURES, FEATURES)
-        Second derivatives of the loss, with the prior.
+        Second derivatives of the loss by the weights, with the prior.
     mixture : ndarray of shape (2, SPEEDS + 1)
-        Sums of responsibilities of the parts of the mixture.
+        Sums from which the weights of the parts of a mixture of popularities are computed.
     """
 
     features: np.ndarray
@@ -73,12 +73,12 @@ class Weights(NamedTuple):
 
 
 def init_counts(items: int = 0) -> Counts:
-    """Return counts of 0."""
+    """Return the counts of `items` items before any row was learned: all 0."""
     return Counts(states.zeros(SPEEDS, items), np.ones(SPEEDS), np.zeros(SPEEDS))
 
 
 def init_weights() -> Weights:
-    """Return the weights before any row, when only log mix counts."""
+    """Return the weights of the softmax before any row: only the logarithm of the mixture of popularities counts."""
     features = np.zeros((2, FEATURES))
     features[:, MIX] = 1.0
     mixture = np.ones((2, SPEEDS + 1))
@@ -87,16 +87,20 @@ def init_weights() -> Weights:
 
 
 def shares(counts: Counts, items: slice | np.ndarray, known: int) -> np.ndarray:
-    """Return the shares (SPEEDS, n) of items in the rows, smoothed, in units of 1 / `known`."""
+    """Return the share (SPEEDS, n) of n items in the rows, smoothed, for every half-life.
+
+    A share is relative to 1 / `known`, the share that each of the `known` items would have if all were equally popular.
+    """
     least = SMOOTH * counts.gains[:, None]
     out: np.ndarray = (counts.counts[:, items] + least) / (counts.totals[:, None] / known + least)
     return out
 
 
 def choose_candidates(taken: int, near: np.ndarray, known: int, start: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return sorted items that stand for all in a softmax, and how often each counts.
+    """Return sorted items that stand for all items in a softmax, and how many items each stands for.
 
-    They are every step-th item from `start` on, the item taken and some neighbours. A neighbour counts once.
+    There are `known` items. The result has items at equal steps from `start` on, the item `taken` and the neighbours
+    `near`. The latter count once.
     """
     step = max(known // CANDIDATES, 1)
     if step == 1:
@@ -117,10 +121,10 @@ def make_features(
     items: np.ndarray,
     known: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return features (FEATURES, n) of the given sorted items, and the parts of the mixture (SPEEDS + 1, n).
+    """Return features (FEATURES, n) of n sorted items for a user, and the parts (SPEEDS + 1, n) of their popularity.
 
-    `taken` holds the items that the user has taken, `likeness` their neighbours with the sums of their similarities,
-    and `known` is the number of known items.
+    `taken` holds the items that the user has taken, `likeness` the neighbours of these items with the sums of their
+    similarities, `mixture` the weights of the parts, and `known` is the number of known items.
     """
     out, parts = np.zeros((FEATURES, len(items))), np.zeros((SPEEDS + 1, len(items)))
     parts[:-1] = shares(counts, items, known)
@@ -149,10 +153,10 @@ def _places(items: np.ndarray, some: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def learn_choice(
     weights: Weights, user: int, features: np.ndarray, parts: np.ndarray, place: int, excess: np.ndarray, amount: float
 ) -> None:
-    """Update the weights in place: a user, NEW or KNOWN, took the item at index `place`.
+    """Update the weights of the softmax in place, after a user took the item at index `place`.
 
-    Each item counts `excess` times in the softmax, because it stands for items that were left out. The row itself
-    counts `amount` times.
+    `user` is NEW or KNOWN, and `features` and `parts` are the results of `make_features`. Each item counts `excess`
+    times in the softmax, because it stands for items that were left out. The row itself counts `amount` times.
     """
     mixture = weights.mixture[user]
     held = mixture * parts[:, place]
@@ -167,7 +171,7 @@ def learn_choice(
 
 
 class Scorer:
-    """Scores of all items, for any number of users at one moment."""
+    """Scorer of all items for any user, by the counts and weights of one moment."""
 
     def __init__(self, counts: Counts, tastes: Tastes, weights: Weights, known: int) -> None:
         self.tastes, self.weights, self.known = tastes, weights, known
@@ -179,7 +183,7 @@ class Scorer:
         self.base = [each + w[MIX] * np.log(mix) for each, w, mix in zip(own, weights.features, self.popular)]
 
     def score(self, taken: np.ndarray) -> np.ndarray:
-        """Return the logits (N,) of a user who has taken the items `taken`."""
+        """Return the scores (N,) of all N items for a user who has taken the items `taken`: logits of a softmax."""
         user = KNOWN if len(taken) else NEW
         out: np.ndarray = self.base[user].copy()
         if user == NEW:

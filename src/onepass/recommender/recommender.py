@@ -61,10 +61,11 @@ class RecommenderState(NamedTuple):
     last : time of the last row of each user in seconds, (U,).
     visits : number of items of each user before the present visit, and number of rows in it, (2, U).
     counts : `Counts` of the items, which decay.
-    weights : `Weights` of the softmax.
+    weights : `Weights` of the softmax over items.
     tastes : `Tastes`, directions of taste and neighbours of items.
-    used : (4,): numbers of rows so far of new and of known users, and for both the fraction of a row that is due until
-    the next row is used.
+    used : numbers of rows so far of new and of known users, and for both the fraction that decides which rows are used
+    to
+        learn the weights, (4,).
     """
 
     users: np.ndarray
@@ -368,7 +369,7 @@ class Recommender(files.Owner):
 
     @property
     def scorer(self) -> Scorer:
-        """Scores of all items at this moment, kept until the next row."""
+        """Scorer of all items at this moment, kept until the next row is learned."""
         if self._scorer is None:
             self._scorer = Scorer(self._counts, self._tastes, self._weights, self.n_items)
         return self._scorer

@@ -32,16 +32,16 @@ DENSE = 16  # sums over all items are cheaper than sorted neighbours, where ther
 
 
 class Tastes(NamedTuple):
-    """Directions of taste and neighbours of N items, with the symbols of the module.
+    """Directions of taste and neighbours of N items, from the matrix of what users have taken.
 
     Parameters
     ----------
     basis : ndarray of shape (N, dim + 2)
-        Orthonormal columns Q, float32, by falling eigenvalue.
+        Orthonormal columns, float32, by falling eigenvalue: the main directions of the items.
     levels : ndarray of shape (dim,)
-        Eigenvalues l - 1.1 l_last of the directions, without the noise; 0 below the noise.
+        Eigenvalues of the directions, minus the noise level; 0 below it.
     sizes : ndarray of shape (N,)
-        sqrt(sum of d / (d_i + a)), float32.
+        Factor of each item's row of `basis`, float32: it falls with the number of users who took the item.
     near : ndarray of shape (N, NEIGHBOURS)
         Neighbours of each item, int32.
     likeness : ndarray of shape (N, NEIGHBOURS)
@@ -56,7 +56,7 @@ class Tastes(NamedTuple):
 
 
 def init_tastes(dim: int, items: int = 0) -> Tastes:
-    """Return the tastes of items before anything was learned."""
+    """Return the `Tastes` of `items` items in `dim` directions before anything was learned."""
     return Tastes(
         basis=states.zeros(items, dim + 2, dtype=np.float32),
         levels=states.zeros(dim),
@@ -136,7 +136,10 @@ def _fit_neighbours(
 
 
 def taste_of(tastes: Tastes, taken: np.ndarray) -> np.ndarray:
-    """Return weights (dim + 2,) of the columns of the basis, by which v_i^T x_u = sizes_i basis_i weights."""
+    """Return the taste (dim + 2,) of a user who has taken the items `taken`, as weights of the columns of `basis`.
+
+    The user likes item i by sizes[i] * (basis[i] @ weights).
+    """
     known = taken[taken < len(tastes.basis)]
     total = tastes.sizes[known] @ tastes.basis[known]
     total[0] = total[-1] = 0.0

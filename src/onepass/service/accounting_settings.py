@@ -50,7 +50,8 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     - horizon: number of decisions of a horizon.
     - zone: time zone of a day (default "UTC").
     - window: number of consecutive decisions over which spending is limited (default 200).
-    - leash: share by which these may exceed their part of the budget, and a day its line (default 0.02).
+    - leash: share by which these may exceed their part of the budget; for a day, by which spending may be ahead of the
+      time (default 0.02).
     """
 
     amount: float
@@ -61,12 +62,12 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     leash: float = 0.02
 
     def budget(self) -> Budget:
-        """Return the budget. Raises ValueError for a wrong value."""
+        """Return these settings as a `Budget`. Raises ValueError for a wrong value."""
         return Budget(self.amount, self.per, self.horizon, self.zone, self.window, self.leash)
 
 
 class Guardrail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Claim about the mean of an outcome, beside a baseline.
+    """Claim about the mean of an outcome, compared with its mean under the baseline.
 
     - at_most, at_least: largest or smallest ratio to the baseline's mean, above 0; one of the two is given.
     - upper: largest value of the outcome, above 0 (default 1.0); the smallest is 0.
@@ -77,7 +78,7 @@ class Guardrail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     upper: float = 1.0
 
     def claim(self) -> AtMost | AtLeast:
-        """Return the claim. Raises ValueError for a wrong value."""
+        """Return these settings as `AtMost` or `AtLeast`. Raises ValueError for a wrong value."""
         if (self.at_most is None) == (self.at_least is None):
             raise ValueError("give one of at_most and at_least")
         if self.at_most is not None:
@@ -103,7 +104,7 @@ class OutcomeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ShareSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Share of decisions of an arm.
+    """Smallest and largest share of the decisions that an arm may get.
 
     - least: smallest share, from 0 (default) to 1.
     - most: largest share, at least `least`, up to 1 (default).
@@ -114,10 +115,10 @@ class ShareSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Shares of decisions that arms must and may have.
+    """Smallest and largest shares of the decisions that arms may get.
 
     - least, most: smallest and largest share of every arm (defaults 0.0 and 1.0).
-    - arms: shares of single arms by name, instead of both.
+    - arms: shares of single arms by name, instead of `least` and `most`.
     """
 
     least: float = 0.0
@@ -125,23 +126,23 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     arms: dict[str, ShareSettings] = {}
 
     def shares(self) -> Share | dict[Hashable, Share]:
-        """Return the shares. Raises ValueError for a wrong value."""
+        """Return these settings as `Share`, one for all arms or by arm. Raises ValueError for a wrong value."""
         if self.arms:
             return {arm: Share(one.least, one.most) for arm, one in self.arms.items()}
         return Share(self.least, self.most)
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Present rule, below which the loop must not fall far.
+    """Present rule, compared with which the loop may lose only a share of the rewards.
 
-    - arm: name of its arm.
-    - field: field of the context, a record, that names its arm.
-    - saved: a saved bandit that draws its arm and does not learn, as base64 text of its bytes, up to 1 MiB. A settings
-      file has `file` instead, the path of the saved bandit relative to the settings file.
-    - loss: largest share of its rewards that may be lost (default 0.05).
-    - by: "evidence" (default), or "model", which gives the bandit its share faster.
-    - certainty: probability that this holds at all times (default 0.95).
-    - alpha: probability that any guardrail is broken falsely (default 0.05).
+    - arm: name of the arm that the rule always shows.
+    - field: field of the context, a record, that names the arm of the rule.
+    - saved: a saved bandit that draws the arm of the rule and does not learn, as base64 text of its bytes, up to 1 MiB.
+      A settings file has `file` instead, the path of the saved bandit relative to the settings file.
+    - loss: largest share of the rule's rewards that may be lost (default 0.05).
+    - by: "evidence" (default), or "model", which lets the bandit decide more often sooner.
+    - certainty: probability that no more is lost at any time (default 0.95).
+    - alpha: probability that any guardrail is reported as broken although it is not (default 0.05).
 
     `loss`, `certainty` and `alpha` are above 0 and below 1. Without `arm`, `field` and `saved` the rule shows the first
     arm of the request that is not excluded.
@@ -157,10 +158,10 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ABTestSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Report of which arm is better, by how much, and whether the loop may stop comparing.
+    """Settings of the report on which arm is better, by how much, and whether the loop may stop comparing.
 
-    tolerance: loss a decision that does not matter, at least 0.0 (default), in units of rewards. certainty: probability
-    that all limits hold at all times, above 0 and below 1 (default 0.95).
+    - tolerance: loss of reward per decision that does not matter, at least 0.0 (default).
+    - certainty: probability that all limits hold at all times, above 0 and below 1 (default 0.95).
     """
 
     tolerance: float = 0.0
@@ -173,7 +174,7 @@ def has_budgets(settings: Any) -> bool:
 
 
 def needs_ledger(settings: Any) -> bool:
-    """Return True if decisions of a loop depend on what was decided and spent before."""
+    """Return True if decisions of a loop depend on what was decided and spent before, which a ledger records."""
     return settings.baseline is not None or has_budgets(settings)
 
 
@@ -183,7 +184,7 @@ def budgets_of(settings: Any) -> dict[str, Budget]:
 
 
 def make_promise(settings: Any) -> BaselinePromise:
-    """Return the promise of a loop with a baseline, without evidence."""
+    """Return the promise that a loop earns nearly what the baseline would, without evidence yet."""
     rails = {name: one.guardrail.claim() for name, one in settings.outcomes.items() if one.guardrail is not None}
     base = settings.baseline
     return BaselinePromise(base.loss, base.certainty, Range(*settings.reward.range), rails, base.alpha, base.by)
@@ -209,9 +210,9 @@ def saved_rule(settings: Any) -> Bandit | None:
 
 
 def read_rule(found: Any, folder: Path) -> None:
-    """Replace `file` of the baseline in plain settings by the saved bandit that it names, relative to a folder.
+    """Replace `file` of the baseline in plain settings by the bytes of the saved bandit that it names.
 
-    Raises ValueError if it cannot be read.
+    The path is relative to `folder`. Raises ValueError if the file cannot be read.
     """
     base = found.get("baseline") if isinstance(found, dict) else None
     if isinstance(base, dict) and isinstance(base.get("file"), str):
@@ -231,7 +232,7 @@ def make_ab_test(settings: Any) -> ABTest:
 
 
 def errors(settings: Any, has_records: bool) -> Iterator[str]:
-    """Yield a sentence for every wrong value; `has_records` is True if contexts are records."""
+    """Yield a sentence for every wrong value of these settings; `has_records` is True if contexts are records."""
     try:
         check_names([*settings.outcomes] or None)
     except ValueError as error:

@@ -32,7 +32,7 @@ Read = Callable[[Request, Loop, Any], Awaitable[Any]]  # the message of a reques
 
 
 class PromoteRequest(Message, frozen=True, kw_only=True):
-    """Request for a promotion.
+    """Request to let another model take over.
 
     - evaluation: id of the evaluation whose policy becomes the loop's model. By default the candidate takes over.
     - policy: name of a policy of kind "recipe" in that evaluation. By default the only better one.
@@ -45,9 +45,9 @@ class PromoteRequest(Message, frozen=True, kw_only=True):
 
 
 class RollbackRequest(Message, frozen=True, kw_only=True):
-    """Request for a rollback.
+    """Request to return to an earlier model.
 
-    - checkpoint: name of the checkpoint.
+    - checkpoint: name of the checkpoint that holds the model.
     - learn: true if the model then learns the rewards joined since the checkpoint (default false).
     """
 
@@ -69,7 +69,7 @@ class CheckpointAnswer(Answer, frozen=True, kw_only=True):
 
     - name: name of the checkpoint.
     - model_number: number of the model.
-    - through: sequence number of the last join learned.
+    - through: sequence number of the last join learned (a record of the final rewards of a decision).
     - rounds: number of rows the model had learned.
     """
 
@@ -80,7 +80,7 @@ class CheckpointAnswer(Answer, frozen=True, kw_only=True):
 
 
 class ModelsAnswer(Answer, frozen=True, kw_only=True):
-    """Models and checkpoints of a loop.
+    """Answer with the models and checkpoints of a loop.
 
     - models: all models the loop has had, in their order.
     - checkpoints: checkpoints that a rollback can use, the newest first.
@@ -91,7 +91,7 @@ class ModelsAnswer(Answer, frozen=True, kw_only=True):
 
 
 class EvaluationsAnswer(Answer, frozen=True, kw_only=True):
-    """Evaluations of a loop, the newest first."""
+    """Answer of the API with the evaluations of a loop, the newest first."""
 
     evaluations: list[EvaluationAnswer]
 
@@ -104,7 +104,7 @@ _evaluation = msgspec.json.Decoder(EvaluationRequest)
 
 
 def routes(read: Read) -> list[tuple[str, str, Role, Handler]]:
-    """Return paths, methods, roles and handlers of the routes; `read` decodes the message of a request."""
+    """Return paths, methods, roles and handlers of administrative routes; `read` decodes the message of a request."""
 
     async def promote(request: Request, loop: Loop) -> Response:
         asked = await read(request, loop, _promote)
@@ -172,14 +172,15 @@ async def delete_evaluation(request: Request, loop: Loop) -> Response:
 
 
 def json_response(answer: Any, status: int = 200) -> Response:
-    """Make a JSON response."""
+    """Return a response with the content `answer` as JSON and this HTTP status."""
     return Response(_encoder.encode(answer), status, media_type=JSON)
 
 
 def apply_promotion(loop: Loop, asked: PromoteRequest) -> None:
-    """Promote the candidate, or stage the recipe of an evaluation so that it takes over.
+    """Let another model take over, as the request `asked` says.
 
-    Raises ApiError if there is none.
+    It is the candidate model, or a new model with the recipe of an evaluation once it has learned the log. Raises
+    ApiError if there is neither such a model nor such a recipe.
     """
     if asked.evaluation is None:
         loop.promote()

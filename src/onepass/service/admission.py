@@ -11,7 +11,7 @@ BEARER = "bearer "
 
 
 class Admission:
-    """Keys of all loops of a service, by name of the loop; without any key the service is open."""
+    """Access checks of a service, by the keys of each loop, given by name; without any key the service is open."""
 
     def __init__(self, keys: dict[str, Keys]):
         self.keys = keys
@@ -45,11 +45,11 @@ class Admission:
 
 
 def key_of(request: Any) -> str | None:
-    """Return the key that a request presents."""
+    """Return the key in the headers of a request, or None."""
     given = request.headers.get("authorization", "")
     return given[len(BEARER) :].strip() if given[: len(BEARER)].lower() == BEARER else None
 
 
 def address_of(request: Any) -> str:
-    """Return the address that a request comes from."""
+    """Return the network address that a request comes from."""
     return "" if request.client is None else str(request.client.host)

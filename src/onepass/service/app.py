@@ -57,7 +57,7 @@ Handler = Callable[[Any, Loop], Awaitable[Response]]
 
 
 class Service:
-    """ASGI application of all loops.
+    """ASGI application of the service, which answers the requests to all loops.
 
     `loops`, `keys` and `watchers` map a loop's name to the loop, its keys, and its overview thread (default: none).
     """
@@ -285,7 +285,7 @@ def bool_argument(request: Request, name: str) -> bool:
 
 
 def api_error_from(error: Exception) -> ApiError:
-    """Convert any error to an ApiError."""
+    """Return an ApiError that stands for any error, to be sent to the client."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, StoreError):
@@ -296,7 +296,7 @@ def api_error_from(error: Exception) -> ApiError:
 
 
 def error_response(error: Exception) -> Response:
-    """Make the response for an error."""
+    """Return the HTTP response that tells a client of an error."""
     refused, headers = api_error_from(error), {}
     if refused.status in (429, 503):
         headers["retry-after"] = f"{refused.wait}"

@@ -22,7 +22,11 @@ REQUEST = "request"  # where a decision keeps the fingerprint of its request (ex
 
 
 def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> dict[str, Any]:
-    """Return the record's fields about the arm shown, or {} if it is the arm that the model drew."""
+    """Return fields for the record of a decision whose model's choice is replaced, or {} if the choice is shown.
+
+    `found` is the model's decision among the arms `offered`. In apprentice and logging mode, the first arm is shown, or
+    any arm with a small probability. The fields say which arm is shown, and with which probabilities.
+    """
     if settings.mode in ("online", "canary"):
         return {}
     places = {name: place for place, name in enumerate(offered.names)}
@@ -46,9 +50,10 @@ def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> d
 def share_with_candidate(
     found: Decision, other: Callable[[], Decision], candidate: Copy, settings: LoopSettings
 ) -> dict[str, Any]:
-    """Return the record's fields of a decision that a candidate shares, or {} if the candidate cannot decide.
+    """Return the fields of a decision's record if a candidate model decides with a share of the probability.
 
-    `found` is the decision of the serving model, and `other` is a function that returns the candidate's decision.
+    `found` is the decision of the serving model, and `other` is a function that returns the candidate's decision. The
+    result is {} if the candidate cannot decide.
     """
     try:
         would = other()

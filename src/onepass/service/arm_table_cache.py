@@ -30,10 +30,10 @@ _sent: Any = msgspec.json.Decoder(
 
 
 class ArmTable:
-    """Table of the arms on offer.
+    """Arms on offer in a request, with their numbers.
 
     names (K,) are all different. rows (K, width) holds the arms' numbers, or is None if arms have none. digest
-    identifies the arms however they were written in JSON (default: the digest of nothing).
+    identifies the arms, however the JSON was formatted (default: the digest of no arms).
     """
 
     __slots__ = ("digest", "longest", "names", "rows", "shortest", "texts")
@@ -49,7 +49,10 @@ class ArmTable:
         return len(self.names)
 
     def contexts(self, left: list[float]) -> np.ndarray:
-        """Return the context: (dim,), or (K, dim) with the arm's numbers appended to it in each row."""
+        """Return the contexts of a decision, from the request's numbers `left`.
+
+        The shape is (dim,), or (K, dim) with each arm's numbers appended to the request's.
+        """
         if self.rows is None:
             return np.array(left)
         found = np.empty((len(self.rows), len(left) + self.rows.shape[1]))
@@ -66,7 +69,10 @@ class ArmTable:
 
 
 class ArmTableCache:
-    """Cache of the newest arm tables of a loop, for up to `BYTES` bytes of requests; `made` makes a table from arms."""
+    """Cache of the arms in the latest requests to a loop, for up to `BYTES` bytes of requests.
+
+    `made` makes an `ArmTable` from arms.
+    """
 
     def __init__(self, made: Callable[[Sequence[str | Arm]], ArmTable]):
         self._made = made
@@ -108,14 +114,17 @@ class ArmTableCache:
 
 
 def digest(arms: Any) -> bytes:
-    """Return a digest of the arms of a request."""
+    """Return a hash that identifies the arms of a request."""
     if isinstance(arms, ArmTable):
         return arms.digest
     return hashlib.blake2b(msgspec.json.encode(arms, order="deterministic"), digest_size=16).digest()
 
 
 def fingerprint(request: DecideRequest) -> str:
-    """Return a digest of a request, 32 hexadecimal digits: that of earlier versions if it says nothing new."""
+    """Return a digest of a request, 32 hexadecimal digits.
+
+    New fields that a request leaves out do not change the digest, so it equals that of earlier versions.
+    """
     text = msgspec.json.encode(msgspec.structs.replace(request, arms=None), order="deterministic")
     if text.endswith(UNSAID):
         text = text.removesuffix(UNSAID) + b"}"

@@ -21,9 +21,9 @@ COLUMNS = 3  # of a row: due, seq, first
 
 
 class Block:
-    """Block of waiting decisions, one in each row, sorted by their deadlines.
+    """Array of decisions that wait for outcomes, sorted by their deadlines.
 
-    Rows before index `done` no longer wait.
+    Decisions before index `done` no longer wait.
 
     rows (3, n) holds the deadlines in microseconds, the decisions' sequence numbers, and the sequence numbers of the
     first records about them.
@@ -47,7 +47,7 @@ class Block:
 
 
 class Backlog:
-    """Priority queue of decisions by their deadlines."""
+    """Priority queue of decisions that wait for outcomes, by their deadlines; it holds blocks of decisions."""
 
     def __init__(self) -> None:
         self._heap: list[Block] = []
@@ -62,13 +62,13 @@ class Backlog:
         return [*self._heap]
 
     def add(self, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Add a block of rows (due, seq, first): deadline, sequence number, and that of the first record."""
+        """Add decisions as rows (due, seq, first): deadline, sequence number, and that of the first record about it."""
         sorted_rows = sorted(rows)
         if sorted_rows:
             self.put(Block(np.array(sorted_rows, np.int64).T.copy()))
 
     def put(self, block: Block) -> None:
-        """Add a block."""
+        """Add a block of waiting decisions."""
         if len(block):
             heapq.heappush(self._heap, block)
             self._length += len(block)
@@ -78,7 +78,7 @@ class Backlog:
         return self._heap[0].next_due() if self._heap else None
 
     def pop(self) -> tuple[int, int, int]:
-        """Remove the row with the earliest deadline, and return it."""
+        """Remove the decision with the earliest deadline, and return its row."""
         block = self._heap[0]
         due, seq, first = map(int, block.rows[:, block.done])
         block.done += 1
@@ -95,7 +95,7 @@ class Backlog:
 
 
 def save_block(folder: Path, block: Block) -> str:
-    """Write a block into a folder, unless it was written before; return the name of its file."""
+    """Write a block of waiting decisions into a folder, unless it was written before; return the file's name."""
     if block.name is None or not (folder / block.name).exists():
         data = block.rows.astype("<i8").tobytes()
         name = f"{hashlib.sha256(data).hexdigest()[:DIGEST]}{ENDING}"

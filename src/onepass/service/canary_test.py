@@ -25,13 +25,13 @@ ROUNDED = 1e-9  # of a gain beyond its range
 
 
 class CanaryResult(NamedTuple):
-    """Result of a canary test so far.
+    """Result so far of comparing a candidate model with the serving model.
 
     - rows: number of decisions.
-    - mean: mean of D, the estimated gain per decision.
+    - mean: estimated gain in reward per decision if the candidate served.
     - lower, upper: limits of the gain that hold at any time.
     - level: confidence level of the limits.
-    - better: True if the candidate is better.
+    - better: True if the lower limit shows that the candidate is better.
     """
 
     rows: int
@@ -42,13 +42,13 @@ class CanaryResult(NamedTuple):
     better: bool
 
     def sentence(self) -> str:
-        """Describe the result in a sentence."""
+        """Return a sentence for people that describes the result."""
         limits = f"from {self.lower:+.4g} to {self.upper:+.4g} at level {self.level:g}"
         return f"gain {self.mean:+.4g} a decision, {limits}, by {self.rows} decisions"
 
 
 class CanaryTest:
-    """Comparison of one candidate with the serving model.
+    """Comparison of a candidate model with the serving model, by the decisions in which both had a share.
 
     - line: model number of the candidate, from 1.
     - rewards: (least, largest) possible reward.
@@ -67,7 +67,7 @@ class CanaryTest:
         self.known: CanaryResult | None = None
 
     def read_log(self, store: Store, loop: str, since: int, until: int) -> None:
-        """Add the decisions of the log after `since`, and their joins up to `until`."""
+        """Read the decisions of the log after `since`, and their final rewards (joins) up to `until`."""
         for record in store.read(since, None, ("decision", "join"), loop):
             if isinstance(record, Decision):
                 self.add_decision(record)
@@ -75,7 +75,7 @@ class CanaryTest:
                 self.add_join(record)
 
     def add_decision(self, decision: Decision) -> None:
-        """Add a decision."""
+        """Add a decision, if the candidate had a share of it."""
         canary = decision.canary
         if canary is None or canary.line != self.line or canary.share != self.share:
             return
@@ -89,7 +89,7 @@ class CanaryTest:
             del self._waiting[next(iter(self._waiting))]
 
     def add_join(self, join: Join) -> None:
-        """Add the rewards of a decision."""
+        """Add the final rewards of a decision to the comparison."""
         weight = self._waiting.pop(join.id, None)
         if weight is None or join.again or join.rewards[0] is None:
             return
@@ -100,7 +100,7 @@ class CanaryTest:
         self._rows, self._sum = self._rows + 1, self._sum + gain
 
     def gain(self) -> CanaryResult:
-        """Return the result so far. Only the thread that adds joins may call this; other threads read `known`."""
+        """Return the result so far. Only the thread that adds rewards may call this; other threads read `known`."""
         if self.known is None or self.known.rows != self._rows:
             below, above = (self._averages.lower(which, self.alpha / 2.0) for which in (0, 1))
             lower, upper = (below - 1.0) * self._low, (1.0 - above) * self._high

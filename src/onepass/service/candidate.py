@@ -23,16 +23,16 @@ Do = Callable[[Callable[[], object]], object]
 
 
 class Candidate(threading.Thread):
-    """Thread that builds a candidate.
+    """Thread that builds a candidate, a model that may take over, by learning the log.
 
-    - fold: the candidate's model at its beginning.
-    - since: sequence number at which it was staged.
-    - trial: test that compares it with the serving model, or None.
-    - seen: function that returns how far the learner has come.
+    - fold: the candidate's model at its beginning (`log.replay.Fold`).
+    - since: sequence number of the record with which the candidate began.
+    - trial: test that compares the candidate with the serving model, or None.
+    - seen: function that returns the sequence number up to which the serving model has learned.
     - warm: function that compiles what the model needs.
     - do: function that lets the learner's thread call a function.
-    - arrived, taught, failed: callbacks for when it has caught up, when it has learned more, and for a failure, with a
-      sentence.
+    - arrived, taught, failed: functions to call when the candidate has caught up, when it has learned more, and after a
+      failure, with a sentence.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Candidate(threading.Thread):
         return self.fold.line
 
     def stop(self) -> None:
-        """Stop building."""
+        """Stop building the candidate."""
         self._ending.set()
         if self.is_alive() and self is not threading.current_thread():
             self.join()
@@ -108,7 +108,7 @@ class Candidate(threading.Thread):
             self.trial.add_decision(decision)
 
     def learn(self, joins: list[Join | Eviction]) -> None:
-        """Learn joins that the learner learns too, or forget the arms of an eviction."""
+        """Learn final rewards of decisions, as the serving model does, or forget the arms of an eviction."""
         try:
             self.fold.learn(joins)
         except FAILURES as error:

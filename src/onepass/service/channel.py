@@ -19,7 +19,10 @@ HEAD = struct.Struct("<IBQ")
 
 
 class Kind(IntEnum):
-    """Kind of a frame. The service sends the kinds up to END, and a worker sends the others."""
+    """Kind of a frame, a message between the service and a worker process.
+
+    The service sends the kinds up to END, and a worker sends the others.
+    """
 
     CONFIGURE = 0  # `Configuration`: the first frame
     STATE = 1  # the file of a loop's state is newer; payload: the loop's name
@@ -41,11 +44,11 @@ class Kind(IntEnum):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """Configuration of a worker.
+    """Configuration that the service sends to a worker process.
 
-    `keys`, `clocks` and `states` are indexed by the name of a loop. They hold its keys as in the settings file, the
-    `Clock.origin` of its clock, and the path of the file with its `State`. `certificate` and `private_key` are the TLS
-    files, or None. `connections` is the largest number of connections of a worker.
+    `keys`, `clocks` and `states` are indexed by the name of a loop. They hold the keys of the loop as in the settings
+    file, the `Clock.origin` of its clock, and the path of the file with its `State`. `certificate` and `private_key`
+    are the TLS files, or None. `connections` is the largest number of connections of a worker.
     """
 
     keys: dict[str, list[dict[str, Any]]]
@@ -57,7 +60,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
 
 class ModelBytes(msgspec.Struct, frozen=True):
-    """Content of a model file, with the place of the model in the log.
+    """Bytes of a model, and how far the model has learned the log.
 
     `line` is the model's number in its loop. It has learned the log up to and including the sequence number `through`.
     `data` is the content of a model file.
@@ -69,7 +72,7 @@ class ModelBytes(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """Settings and models of a loop, with which workers decide.
+    """Settings and models of a loop, with which worker processes decide.
 
     It is sent in a file, because it may take megabytes. `loop` is the name of the loop. `number` counts its states from
     1. `settings` are plain data, and `version` is the number of the settings. `present` is the serving model, and
@@ -98,7 +101,7 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """Request of a worker for the decision of loop `loop` with the id `id`."""
+    """Request of a worker for the earlier decision with the id `id` in the loop `loop`."""
 
     loop: str
     id: str
@@ -130,16 +133,16 @@ class Refusal(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_error(cls, error: ApiError) -> "Refusal":
-        """Make the message for an error."""
+        """Return the message that tells a worker of an `ApiError`."""
         return cls(error.status, error.code, error.message, error.wait)
 
     def error(self) -> ApiError:
-        """Return the error."""
+        """Return the error as an `ApiError`."""
         return ApiError(self.status, self.code, self.message, self.wait)
 
 
 class Relayed(msgspec.Struct, frozen=True):
-    """HTTP request that a worker hands on to the service: its body, and fields of its ASGI scope."""
+    """HTTP request that a worker hands on to the service: the body, and fields of the ASGI scope."""
 
     method: str
     scheme: str
@@ -160,7 +163,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Served(msgspec.Struct, frozen=True, array_like=True):
-    """Request that a worker answered, for metrics.
+    """Report that a worker has answered a request, for metrics.
 
     It holds the name of the loop, the operation (such as "decide"), the HTTP status, and the duration in seconds.
     """
@@ -186,7 +189,7 @@ class Channel(asyncio.Protocol):
         self._writable.set()
 
     def send(self, kind: Kind, number: int = 0, payload: bytes = b"") -> None:
-        """Send a frame, or drop it if the other end is gone.
+        """Send a frame with this kind, number and content, or drop it if the other end is gone.
 
         All frames of one turn of the event loop are sent together.
         """
@@ -201,7 +204,7 @@ class Channel(asyncio.Protocol):
             self._transport.write(b"".join(frames))
 
     def send_message(self, kind: Kind, number: int, message: Any) -> None:
-        """Send a message in a frame."""
+        """Send a message, encoded as a frame of this kind and with this number."""
         self.send(kind, number, msgspec.msgpack.encode(message))
 
     async def drain(self) -> None:

@@ -31,7 +31,7 @@ FORGOTTEN = str(Forgotten.__struct_config__.tag)
 
 
 class RecordMark(msgspec.Struct, frozen=True):
-    """Mark of a record, which distinguishes its log from one that was restored from a copy or lost its end.
+    """Mark of a record of the log, by which a log is recognized that was restored from a copy or lost its end.
 
     `crc` is the checksum of the record's row. `time` is the record's time, which stays when the record is erased.
     """
@@ -40,7 +40,7 @@ class RecordMark(msgspec.Struct, frozen=True):
     time: int
 
     def names(self, row: Row | None) -> bool:
-        """Return True if a row is the marked record, or the rest of it after an erasure."""
+        """Return True if a row of the log is the marked record, or what an erasure left of it."""
         return row is not None and (row.crc == self.crc or (row.kind == FORGOTTEN and row.time == self.time))
 
 
@@ -48,13 +48,13 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a checkpoint, stored beside the model.
 
     - loop, line: name of the loop, and model number.
-    - through: sequence number of the last join learned.
+    - through: sequence number of the last join learned. A join is a record of the final rewards of a decision.
     - rounds: number of rows learned.
-    - known: last sequence number of the log at that time, and `mark` the mark of the record there; `loop_state` is the
-      state up to it.
-    - since: the join must read the records after this sequence number; with the files in `waiting`, those after `scan`
-      are enough.
-    - waiting: files of all decisions that waited at `known`, each with its number of finished rows.
+    - known, mark: last sequence number of the log when the checkpoint was made, and the mark of the record there.
+    - loop_state: state of the loop up to that record.
+    - since: sequence number after which the log must be read again to know which decisions wait for rewards; with the
+      files in `waiting`, it is enough to read after the number `scan`.
+    - waiting: files of all decisions that waited at `known`, each with the number of its decisions that are finished.
     - digest: SHA-256 of the model's bytes.
     - rewarded: arms that had an outcome, the one whose last outcome is oldest first.
     - joins, bytes: how many joins were learned, and bytes written, since the last checkpoint that the log itself
@@ -82,7 +82,7 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Name of the checkpoint's files without their ending."""
+        """Name of the files of the checkpoint, without their endings."""
         place = f"{self.through:0{DIGITS}d}"
         return place if self.line == 0 else f"{place}-{self.line}"
 
@@ -105,10 +105,12 @@ def save_checkpoint(
     wholes: WholeCheckpoints | None = None,
     blocks: Iterable[tuple[Block, int]] = (),
 ) -> Checkpoint:
-    """Write a model into a folder, remove surplus checkpoints, and return the record for the log.
+    """Write a checkpoint of a model into a folder, remove surplus checkpoints, and return the record for the log.
 
     The record contains the model as well if it cannot be learned again from the log, or if that is due
-    (whole_checkpoints.py). `blocks` are the decisions that wait, each block with its number of finished rows.
+    (whole_checkpoints.py). `kept` is the metadata, `fold` the model with its position in the log, `state` and `why` say
+    what becomes of the model, and `wholes` is the schedule of complete records. `blocks` are the decisions that wait,
+    each block with its number of finished rows.
     """
     data, line = files.to_bytes(fold.bandit), kept.loop_state.lines.each[kept.line]
     whole = has_forgotten_records(store, kept.loop, line, kept.through)
@@ -134,7 +136,7 @@ def has_forgotten_records(store: Store, loop: str, line: ModelLine, through: int
     """Return True if a model has learned, or may have learned, a record that was erased since.
 
     - line: number of the model in its loop (log/model_lineage.py).
-    - through: sequence number of the last join (decision with its reward) that it learned.
+    - through: sequence number of the last record of rewards that the model learned.
 
     Such a model cannot be learned again from the log, so the next checkpoint must contain it.
     """
@@ -198,7 +200,7 @@ def count_unusable(folder: Path, line: int, through: int) -> int:
 
 
 def load_checkpoint(folder: Path, kept: CheckpointMeta) -> StoredCheckpoint | None:
-    """Return a checkpoint with its model, or None if it is damaged."""
+    """Return the checkpoint with the metadata `kept` and its model, or None if its files are damaged."""
     try:
         data = (folder / f"{kept.name}.model").read_bytes()
         return (
@@ -209,7 +211,10 @@ def load_checkpoint(folder: Path, kept: CheckpointMeta) -> StoredCheckpoint | No
 
 
 def load_backlog(folder: Path, found: StoredCheckpoint | None) -> list[Block] | None:
-    """Return the decisions that waited at a checkpoint, or None if its files are damaged and the log must be read."""
+    """Return the decisions that waited for rewards at the checkpoint `found`, or None if its files are damaged.
+
+    The log must then be read.
+    """
     if found is None or found.kept.scan == 0:
         return None
     try:
@@ -221,8 +226,9 @@ def load_backlog(folder: Path, found: StoredCheckpoint | None) -> list[Block] | 
 def load_fold(folder: Path, store: Store, loop: str, line: ModelLine, found: StoredCheckpoint | None) -> Fold:
     """Return the model with which a start continues.
 
-    It is the later one of the model's newest checkpoint in the folder (`found`), and the last checkpoint in the log
-    that contains its model. `line` is the model. Raises ValueError, with a remedy, if there is neither.
+    It is the model of its newest checkpoint in the folder (`found`), or of the last checkpoint in the log that contains
+    the model, whichever is later. `line` says which of the loop's models. Raises ValueError, with a remedy, if there is
+    neither.
     """
     if found is not None and found.kept.through >= line.whole:
         fold = Fold(store, loop, found.bandit, found.kept.through, line=line.number)
@@ -260,7 +266,7 @@ def current_state(store: Store, loop: str, found: StoredCheckpoint | None) -> Lo
 
 
 def last_droppable(folder: Path, store: Store, loop: str) -> int:
-    """Return the last sequence number that a restart does not need.
+    """Return the sequence number up to which a restart of the service does not need the log.
 
     A restart reads the record that was the last one when a checkpoint was made, the joins that it had not learned, and
     all records about decisions that wait or are learned later. If the serving model or the candidate has no usable
@@ -297,18 +303,18 @@ def refuse_loss(data: Path, store: Store, last: int) -> None:
 
 
 def make_mark(store: Store, place: int) -> RecordMark:
-    """Return the mark of the record with a sequence number."""
+    """Return the mark of the record with the sequence number `place`."""
     row = row_at(store, place)
     assert row is not None
     return RecordMark(row.crc, row.time)
 
 
 def row_crc(store: Store, place: int) -> int | None:
-    """Return the checksum of the row with a sequence number, or None if there is none."""
+    """Return the checksum of the row with the sequence number `place`, or None if there is none."""
     row = row_at(store, place)
     return None if row is None else row.crc
 
 
 def row_at(store: Store, place: int) -> Row | None:
-    """Return the row with a sequence number, or None if there is none."""
+    """Return the row with the sequence number `place`, or None if there is none."""
     return next(store.rows(place - 1, place, None, None), None)

@@ -15,7 +15,7 @@ NANO = 1_000_000_000
 
 
 class Clock:
-    """Clock in microseconds of Unix time that never returns a value twice.
+    """Clock in microseconds of Unix time that never runs backwards and never returns a value twice.
 
     `after` is the last time in the log (default 0). `origin` is that of the clock of another process on this machine,
     so that both show the same time (default None).

@@ -33,8 +33,9 @@ _logger = logging.getLogger("uvicorn.error")
 class ConnectionLimits:
     """Limits of the connections of one process.
 
-    `connections` is their largest number. `count` is called with the status of each request that was refused before it
-    was read. `head_seconds`, `body_seconds` and `answer_seconds` bound the time of each part.
+    `connections` is the largest number of connections. `count` is called with the status of each request that was
+    refused before it was read. `head_seconds`, `body_seconds` and `answer_seconds` are the longest times to receive the
+    head and the body of a request, and to send the answer.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class ConnectionLimits:
         self._logged, self._unlogged, self._sweeping = -QUIET, 0, False
 
     def refuse(self, status: int, why: str) -> None:
-        """Count a refused request, and log it, at most one line a second."""
+        """Count a request refused with this HTTP status, and log the reason `why`, at most one line a second."""
         self.count(status)
         self._unlogged += 1
         now = time.monotonic()
@@ -79,7 +80,7 @@ class ConnectionLimits:
 
 
 class JoinedTransport:
-    """Transport that joins the writes of one turn of the event loop."""
+    """Connection that sends all data written in one turn of the event loop together."""
 
     def __init__(self, transport: Any):
         self._transport = transport
@@ -96,14 +97,14 @@ class JoinedTransport:
             self.flush()
 
     def flush(self) -> None:
-        """Send the waiting data."""
+        """Send the data that waits to be written."""
         if self._parts:
             data, self._parts, self._size = b"".join(self._parts), [], 0
             if not self._transport.is_closing():
                 self._transport.write(data)
 
     def close(self) -> None:
-        """Send the waiting data, and close."""
+        """Send the data that waits to be written, and close the connection."""
         self.flush()
         self._transport.close()
 
@@ -112,7 +113,7 @@ class JoinedTransport:
 
 
 class HeadTooLargeError(Exception):
-    """Head of a request that arrived in one piece and is too large."""
+    """Error for a request whose headers arrived in one piece and are too large."""
 
 
 class LimitedProtocol(HttpToolsProtocol):

@@ -24,12 +24,12 @@ FEW = 2  # features of what warms a bandit
 
 
 def is_crossed(recipe: str) -> bool:
-    """Return True if a recipe always takes records."""
+    """Return True if the bandit of a recipe always takes records (dictionaries) as contexts and arms."""
     return recipe == CROSSED
 
 
 def make_bandit(arguments: dict[str, Any], seed: int, outcomes: Sequence[str] = ()) -> Bandit:
-    """Make the bandit, untrained; raise ValueError for invalid arguments.
+    """Make the bandit of a loop whose contexts and arms are records, untrained; ValueError for invalid arguments.
 
     `arguments` are keyword arguments without the seed and the names of `outcomes`; components are tables with their
     kind.
@@ -39,7 +39,7 @@ def make_bandit(arguments: dict[str, Any], seed: int, outcomes: Sequence[str] = 
 
 
 def argument_errors(arguments: dict[str, Any], seed: int) -> Iterator[str]:
-    """Yield a sentence if the bandit cannot be made."""
+    """Yield a sentence if a bandit for records cannot be made from these arguments."""
     unknown = arguments.keys() - (inspect.signature(InteractionBandit).parameters.keys() - {"seed", "outcomes"})
     if unknown:
         yield f"model.arguments has {quote(min(unknown))}, which {CROSSED} does not know"

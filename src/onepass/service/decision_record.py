@@ -38,9 +38,10 @@ def make_record(
 ) -> Decision:
     """Decide a request, and return the record of the decision.
 
-    `copies` are the models that decide. `settings` and `version` are the present ones. `identity` is the id of the
-    decision, `fingerprint` the digest of the request, `now` the time in microseconds. `ledger` knows budgets and the
-    baseline, and must be given for a loop that needs one. Raises ApiError for a request that cannot be decided.
+    `copies` are the models that decide. `settings` and `version` are those of the loop. `identity` is the id of the
+    decision, `fingerprint` the digest of the request, `now` the time in microseconds. `ledger` holds the state of
+    budgets and of the baseline, and must be given for a loop that needs one. Raises ApiError for a request that cannot
+    be decided.
     """
     present, candidate = copies
     if request.defer and settings.reward.censored:
@@ -105,7 +106,7 @@ def merge_costs(request: DecideRequest, names: list[str], settings: LoopSettings
 
 
 def refuse_parts(request: DecideRequest) -> None:
-    """Raise ApiError for a request that a loop with budgets or a baseline does not decide."""
+    """Raise ApiError for a request with parts that a loop with budgets or a baseline cannot handle."""
     if request.slots != 1:
         raise bad_argument(f"slots must be 1 in a loop with budgets or a baseline, got {request.slots}")
     if request.defer:

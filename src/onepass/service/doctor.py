@@ -77,7 +77,7 @@ def examine(
 
 
 def examine_folder(data: Path) -> Iterator[Finding]:
-    """Check the folder, its disk, and whether a process serves it."""
+    """Yield the results of checks of the folder: its disk, and whether a process serves it."""
     place = next(each for each in (data.absolute(), *data.absolute().parents) if each.is_dir())
     if data.exists() and not data.is_dir():
         yield Finding("", "folder", "broken", f"{data} is no folder")
@@ -105,7 +105,7 @@ def is_served(data: Path) -> bool:
 
 
 def check_compiled_code() -> Finding:
-    """Check if a start has to compile."""
+    """Return a result that says if the next start of the service has to compile code."""
     if cache.count_entries(compilation.entry_suffix()) == 0:
         return Finding(
             "", "compiled", "soon", "nothing is compiled: the first start takes minutes, or `onepass compile`"
@@ -136,7 +136,7 @@ def examine_loop(
 
 
 def check_records(name: str, store: Store, quick: bool) -> Iterator[Finding]:
-    """Check for missing or damaged records."""
+    """Yield results about missing or damaged records in the log `store` of the loop `name`; `quick` skips the check."""
     damages = [] if quick else [*islice(store.check(), SHOWN)]
     for one in damages:
         yield Finding(name, "log", "broken", one.reason)
@@ -145,7 +145,7 @@ def check_records(name: str, store: Store, quick: bool) -> Iterator[Finding]:
 
 
 def check_clock(name: str, store: Store, now: float) -> Iterator[Finding]:
-    """Check if the system's clock is behind the last record."""
+    """Yield a result that says if the system's clock is behind the last record of a log."""
     last = next((row.time / SECOND for row in store.rows(store.last - 1, None, None, None)), 0.0)
     behind = last - now
     if behind > SLACK:
@@ -156,7 +156,7 @@ def check_clock(name: str, store: Store, now: float) -> Iterator[Finding]:
 
 
 def check_settings(name: str, settings: LoopSettings, store: Store) -> Iterator[Finding]:
-    """Check if the settings of the file agree with the log."""
+    """Yield a result if the settings in a loop's file contradict the loop's log."""
     before = None
     for record in store.read(kinds=["settings"], loop=name):
         if isinstance(record, Settings):
@@ -170,7 +170,7 @@ def check_settings(name: str, settings: LoopSettings, store: Store) -> Iterator[
 
 
 def check_checkpoint(name: str, store: Store, folder: Path) -> Iterator[Finding]:
-    """Check if a start can continue with the serving model, and how much it must learn after the newest checkpoint."""
+    """Check if a start of the service can continue with the serving model, and how much it must learn first."""
     found = checkpoints.newest_checkpoint(folder, store, name)
     loop_state = checkpoints.current_state(store, name, found)
     line = loop_state.lines.each.get(loop_state.lines.serving)

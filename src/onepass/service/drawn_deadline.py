@@ -22,9 +22,10 @@ from onepass.log.records import SECOND
 
 
 def draw_age(identity: str, reward: Any) -> float:
-    """Return the age in seconds at which a decision is learned as the default, from 0 to `reward.wait`.
+    """Return the age in seconds at which a decision without an outcome gets the default reward.
 
-    `reward` is a section of the settings (settings.py).
+    The age is drawn from the distribution of delays in `reward`, a section of the settings, by a hash of the decision's
+    id. It is from 0 to `reward.wait`.
     """
     ages, shares = [age for age, _ in reward.delays], [share for _, share in reward.delays]
     if ages[-1] < reward.wait:
@@ -36,19 +37,19 @@ def draw_age(identity: str, reward: Any) -> float:
 
 
 def draw_deadline(identity: str, time: int, settings: Any) -> int:
-    """Return the time at which a decision is joined without an outcome, in microseconds."""
+    """Return the time at which a decision without an outcome gets the default reward, in microseconds."""
     reward = settings.reward
     age = draw_age(identity, reward) if reward.censored else float(reward.wait)
     return time + round(age * SECOND)
 
 
 def is_conversion(value: float, settings: Any) -> bool:
-    """Return True if an outcome joins its decision at once."""
+    """Return True if an outcome is a conversion, a reward that is learned at once."""
     return bool(settings.reward.censored) and value != settings.default
 
 
 def censored_errors(settings: Any) -> Iterator[str]:
-    """Yield a sentence for every wrong value about censored rewards."""
+    """Yield a sentence for every wrong value of the settings of censored rewards."""
     reward = settings.reward
     if reward.censored and isinstance(reward.default, str):
         yield "reward.censored must be false unless reward.default is a number: a missing conversion is learned as it"

@@ -10,7 +10,7 @@ Guarantee. While the odds of a reward are within a factor c of the model's odds,
 both M_t, minus t, is a supermartingale, and two alarms are on average at least `every` decisions apart (Shin, Ramdas
 and Rinaldo 2023). This holds for all arms offered, decisions and updates of the model, and for all rewards in [0, 1].
 If rewards are common, a change of the odds by a factor s is detected within hundreds of decisions. Detection takes a
-number of rewards, so rarer rewards need more decisions (docs/page.md).
+number of rewards, so rarer rewards need more decisions (docs/page_drift.md).
 
 The mean of a linear model may be 0 or below if rewards are rare, and odds of 0 would exclude any reward. So each bet
 moves such a mean to its safe side, where its null hypothesis is larger. The bet on more uses at least f_t, about half
@@ -34,10 +34,11 @@ KEPT = 12  # alarms that `Drift.latest` keeps
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """Drift alarm.
+    """Alarm that rewards differ from a model's predictions.
 
-    `time` is that of the join that raised it, in microseconds. `more` is true if rewards were more than expected, false
-    if they were fewer. `after` is the number of decisions since the alarm before, or since the beginning.
+    `time` is the time of the reward that raised it, in microseconds. `more` is true if rewards were larger than
+    expected, false if they were smaller. `after` is the number of decisions since the alarm before, or since the
+    beginning.
     """
 
     time: int
@@ -46,10 +47,11 @@ class Alarm(msgspec.Struct, frozen=True):
 
 
 class Drift(msgspec.Struct):
-    """State of the drift detector.
+    """Detector of rewards that differ from a model's predictions.
 
-    `more` and `fewer` are M_t of the two bets. `rows` counts the rewards since the last alarm, and `earned` is their
-    sum, scaled. `alarms` counts all alarms, and `latest` lists the last of them.
+    `more` and `fewer` are the evidence so far that rewards are larger, and smaller, than predicted. `rows` counts the
+    rewards since the last alarm, and `earned` is their sum, scaled. `alarms` counts all alarms, and `latest` lists the
+    last of them.
     """
 
     more: float = 0.0
@@ -78,27 +80,30 @@ class Drift(msgspec.Struct):
         return True
 
     def reset(self) -> None:
-        """Set both bets to 0; the alarms are kept."""
+        """Set the evidence to 0; the alarms are kept."""
         self.more, self.fewer, self.rows, self.earned = 0.0, 0.0, 0, 0.0
 
 
 class Expected(NamedTuple):
-    """Predicted mean of a model for the shown arm, and the number of rows that it had learned."""
+    """Predicted mean reward of the arm that was shown, and the number of rows that the model had learned."""
 
     mean: float
     rounds: int
 
 
 def smallest_rate(earned: float, rows: int) -> float:
-    """Return the lower bound of a model's mean in the bet on more: about half of the rewards' average so far."""
+    """Return the smallest predicted mean that the detector of larger rewards uses: about half of the average reward.
+
+    `earned` is the sum of the rewards, scaled, and `rows` their number.
+    """
     return min(1.0 / FEWEST, (1.0 + earned) / (FEWEST + 2.0 * rows))
 
 
 def likelihood_ratio(reward: float, mean: float, null: float, other: float) -> float:
-    """Return the likelihood ratio e_t of a reward in [0, 1].
+    """Return the likelihood ratio of a reward in [0, 1] between two hypotheses about its mean.
 
-    p and q are `mean` with its odds multiplied by `null` and by `other`.
-    r q / p + (1 - r) (1 - q) / (1 - p), written so that no mean from 0 to 1 divides by 0.
+    The means p and q are `mean` with its odds multiplied by `null` and by `other`. The ratio of the reward r is r q / p
+    + (1 - r) (1 - q) / (1 - p), written so that no mean from 0 to 1 divides by 0.
     """
     rest = 1.0 - mean
     return (rest + mean * null) / (rest + mean * other) * (reward * other / null + 1.0 - reward)

@@ -23,7 +23,7 @@ _decoder = msgspec.json.Decoder(ForgetRequest)
 
 
 def forget_subject(loop: Loop, subject: str) -> Future[int]:
-    """Erase a subject, and return a future of the number of erased records.
+    """Erase all records about a subject (a person), and return a future of the number of erased records.
 
     The future raises StoreError if the log cannot be written, or if another process reads it. The bytes can be deleted
     only after that process has ended.
@@ -63,5 +63,8 @@ async def forget(request: Request, loop: Loop) -> Response:
 
 
 def routes(made: Any) -> list[Any]:
-    """Return the routes. `made` makes a route from a path, a method, a role and a handler."""
+    """Return the HTTP routes by which all data about a subject are erased.
+
+    `made` makes a route from a path, a method, a role and a handler.
+    """
     return [made("/v1/{loop}/forget", "POST", "admin", forget)]

@@ -47,11 +47,11 @@ class PolicyRequest(Message, frozen=True, kw_only=True):
 
     - name: name of the policy in the answer.
     - kind: "uniform" draws among all arms; "baseline" shows the first arm; "logged" is what was shown; "arm" always
-      shows `arm`; "recipe" is a model that learns the window as it goes; "frozen" is the serving model as it was at the
-      sequence number `through`.
+      shows `arm`; "recipe" is a model that learns the evaluated part of the log as it goes; "frozen" is the serving
+      model as it was at the sequence number `through`.
     - arm: name of the arm, for "arm".
     - model: model of a "recipe", as in settings (default: the present model's).
-    - through: sequence number for "frozen" (default: the window's beginning).
+    - through: sequence number for "frozen" (default: the beginning of the evaluated part).
     """
 
     name: str
@@ -74,7 +74,7 @@ class EvaluationRequest(Message, frozen=True, kw_only=True):
     - id: id of the evaluation; letters, digits, - and _, at most 64 (default: made).
     - policies: at most 10 policies (default: uniform, baseline, and the present recipe).
     - since, until: sequence numbers; decisions after the first and up to the last one count (default: all).
-    - begin, end: the window by times, in seconds of Unix time.
+    - begin, end: the same limits as times, in seconds of Unix time.
     - level: confidence level of all limits, above 0 and below 1 (default 0.95).
     """
 
@@ -140,7 +140,7 @@ class EvaluationCancelled(Exception):
 
 
 class Evaluations:
-    """Evaluations of the loop `loop`, with their files in `folder`."""
+    """Evaluations of policies on the log of the loop `loop`; requests and results are files in `folder`."""
 
     def __init__(self, loop: LoopParts, folder: Path):
         self._loop, self._folder = loop, folder
@@ -149,7 +149,7 @@ class Evaluations:
         self._held = {one.id: one for one in load_evaluations(folder)}
 
     def resume(self) -> None:
-        """Start again the evaluations that were not done."""
+        """Start again the evaluations that an earlier process did not finish."""
         if any(one.status not in DONE for one in self._held.values()):
             self._run()
 
@@ -324,7 +324,7 @@ def load_evaluations(folder: Path) -> Iterator[EvaluationAnswer]:
 
 
 def make_window(store: Store, loop: str, request: EvaluationRequest) -> Window:
-    """Return the window of a request, in sequence numbers."""
+    """Return the part of the log that a request asks to evaluate, in sequence numbers."""
     since, until = request.since, request.until
     if request.begin is not None:
         since = max(since, seq_before(store, loop, request.begin))
@@ -353,7 +353,10 @@ def seq_before(store: Store, loop: str, seconds: float) -> int:
 def make_policy(
     loop: LoopParts, store: Store, asked: PolicyRequest, window: Window, report_progress: Callable[[int], object]
 ) -> Policy:
-    """Make the policy of a request; raise ValueError if it cannot be made."""
+    """Return the policy that the request `asked` asks to evaluate; raise ValueError if it cannot be made.
+
+    `window` is the part of the log, and `report_progress` is called while a model learns.
+    """
     if asked.kind == "recipe":
         settings = loop.settings if asked.model is None else replace(loop.settings, model=asked.model)
         return LearningPolicy(Fold(store, loop.name, begin_bandit(settings)))
@@ -380,7 +383,7 @@ def make_policy(
 
 
 def make_answer(asked: PolicyRequest, verdict: Verdict, level: float) -> PolicyAnswer:
-    """Make the result of a policy."""
+    """Return the API's answer about the policy that `asked` asked for, from its result `verdict` at this level."""
     found, gain = verdict.found, verdict.gain
     if found is None or gain is None:
         return PolicyAnswer(name=asked.name, kind=asked.kind, verdict="failed", sentence=verdict.why)
@@ -393,7 +396,7 @@ def make_answer(asked: PolicyRequest, verdict: Verdict, level: float) -> PolicyA
 
 
 def verdict_sentence(found: Any, gain: Any, level: float) -> str:
-    """Describe the result of a policy in a sentence."""
+    """Return a sentence on the result of a policy, given its estimates `found` and its `gain` over what was shown."""
     if found.verdict == "refused":
         return f"This window cannot tell: {'; '.join(found.diagnosis.reasons)}."
     limits = f"{found.limits.lower:.4g} to {found.limits.upper:.4g}"
@@ -404,7 +407,7 @@ def verdict_sentence(found: Any, gain: Any, level: float) -> str:
 
 
 def finite_or_none(value: float | None) -> float | None:
-    """Return a finite number, or None, as JSON needs it."""
+    """Return `value` if it is a finite number, else None, because JSON has no other numbers."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -414,5 +417,5 @@ def finite_limits(limits: Any) -> list[float] | None:
 
 
 def wrong(message: str) -> ApiError:
-    """Make the error response to a request with a wrong value."""
+    """Return the error for a request with a wrong value; `message` says what is wrong."""
     return ApiError(400, "BadArgument", message)

@@ -16,7 +16,10 @@ from onepass.service.settings import LoopSettings, Model, make_bandit
 
 
 def begin_bandit(settings: LoopSettings) -> Bandit:
-    """Make the bandit with which a loop's model begins. Raises ValueError if its source cannot be used."""
+    """Make the bandit with which a loop's model begins: untrained, or started from a log or another bandit.
+
+    Raises ValueError if the log or bandit cannot be used.
+    """
     bandit: Bandit = make_bandit(settings)
     source = settings.model.warm_start
     if source is None:
@@ -29,12 +32,12 @@ def begin_bandit(settings: LoopSettings) -> Bandit:
 
 
 def check_source(model: Model) -> None:
-    """Raise ValueError if the file of a warm start is missing."""
+    """Raise ValueError if the file from which the model should start is missing."""
     if model.warm_start is not None and not Path(model.warm_start.file).is_file():
         raise ValueError(f"model.warm_start: there is no file {model.warm_start.file}")
 
 
 def refuse_new_source(present: Model, new: Model) -> None:
-    """Raise ValueError if a model that a request asks for would read another file than the present model did."""
+    """Raise ValueError if a requested model would start from another file than the present model did."""
     if new.warm_start is not None and new.warm_start != present.warm_start:
         raise ValueError("model.warm_start can be changed only in the settings file: a request names no files")

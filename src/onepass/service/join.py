@@ -53,11 +53,12 @@ RECALLED = 256  # decisions that are read from the log at once: nobody is answer
 
 
 class Joiner:
-    """State of the join of one loop.
+    """Join of the decisions of a loop with their rewards: it collects outcomes until a decision's deadline.
 
     - settings: settings of the loop until the log has others. Deadlines stay as decisions state them; everything else
       changes with the settings.
-    - batch: the first batch of joins gets the next number (default 0).
+    - batch: number of the last batch of joins, records of final rewards (default 0); the next batch gets the next
+      number.
     - store: the log (default None: nothing is corrected, and memory holds all decisions that wait).
     - before: earlier settings with their sequence numbers (default none).
     """
@@ -89,7 +90,7 @@ class Joiner:
     # ---- what the log says ----
 
     def add_record(self, record: Any) -> None:
-        """Add the next record of the loop."""
+        """Add the next record of the loop's log, such as a decision or an outcome."""
         if isinstance(record, Decision):
             self._add_decision(record)
         elif isinstance(record, Outcome):
@@ -107,7 +108,7 @@ class Joiner:
             self._in_force.append((record.seq, self.settings))
 
     def settings_at(self, place: int) -> LoopSettings:
-        """Return the settings in force at a sequence number, so that corrections do not depend on restarts."""
+        """Return the settings in force at the sequence number `place`, the same after a restart."""
         later = bisect_right(self._in_force, place, key=lambda one: one[0])
         return self._in_force[max(later - 1, 0)][1] if self._in_force else self.settings
 
@@ -326,13 +327,13 @@ class Joiner:
         return waiting
 
     def blocks(self) -> list[tuple[Block, int]]:
-        """Return all decisions that wait as blocks, each with its number of finished rows, for a checkpoint."""
+        """Return all decisions that wait for outcomes, in blocks, each with the number of decisions that are done."""
         held = Backlog()
         held.add((one.due, one.seq, one.first) for one in self._waiting.values() if not one.parked)
         return [(one, one.done) for one in (*held.blocks, *self._backlog.blocks)]
 
     def restore(self, blocks: Iterable[Block], known: int) -> None:
-        """Restore the decisions that waited at the sequence number `known`."""
+        """Restore the decisions that waited for outcomes at the sequence number `known`, from a checkpoint's blocks."""
         for block in blocks:
             self._backlog.put(block)
         self._known = known
@@ -340,10 +341,10 @@ class Joiner:
     # ---- what time says ----
 
     def pop_due(self, now: int) -> list[Join]:
-        """Return the joins that are due, in the order of their deadlines, in which they must be stored.
+        """Return the final rewards (joins) of decisions whose deadline has passed, in the order in which to store them.
 
-        Each is returned once, those of the backlog in several calls. `now` is in microseconds; no later record may be
-        earlier.
+        This is the order of deadlines. Each join is returned once, and many of them in several calls. `now` is in
+        microseconds; no record that comes later may have an earlier time.
         """
         while self._fleeting and self._fleeting[0].time + EARLY < now:
             self._drop_early(self._fleeting.popleft())
@@ -398,7 +399,7 @@ class Joiner:
         )  # fmt: skip
 
     def assign_batches(self, joins: list[Join]) -> list[Join]:
-        """Return the joins, each with the number of the learning call to which it belongs.
+        """Return the joins (records of final rewards), each with the number of the call in which it is learned.
 
         A join of outcomes without a reward is learned alone.
         """
@@ -412,9 +413,9 @@ class Joiner:
         return out
 
     def forget(self, subject: str) -> set[str]:
-        """Drop the decisions about a subject, and return their ids.
+        """Drop the waiting decisions about a subject, and return their ids.
 
-        Decisions in the backlog are found to be erased when their deadline has passed.
+        Decisions that are not held in memory are found to be erased when their deadline has passed.
         """
         gone = {identity for identity, waiting in self._waiting.items() if waiting.subject == subject}
         for identity in gone:
@@ -439,7 +440,7 @@ class Joiner:
         return min(waiting, last + 1 if parked is None else parked, self.scan_start(last) + 1) - 1
 
     def scan_start(self, last: int) -> int:
-        """Return the sequence number after which a restart must read if it has the backlog's blocks.
+        """Return the sequence number after which a restart must read the log, if it has the files of waiting decisions.
 
         `last` is the last sequence number of the log.
         """

@@ -67,7 +67,7 @@ class Keys:
         return allowed
 
     def require(self, presented: str | None, role: Role) -> None:
-        """Raise ApiError unless a presented key has the role."""
+        """Raise ApiError unless the key of a request has the role."""
         allowed = self.roles(presented)
         if not allowed:
             raise ApiError(401, "Unauthorized", UNAUTHORIZED)
@@ -76,12 +76,12 @@ class Keys:
 
 
 def hash_key(key: str) -> str:
-    """Return the hash of a key."""
+    """Return the SHA-256 hash of a key as hexadecimal digits."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def make_key(roles: Iterable[str]) -> tuple[str, str]:
-    """Make a key, and the lines for the settings file; raise ValueError for unknown roles."""
+    """Return a new random key with these roles, and its lines for the settings file; ValueError for unknown roles."""
     wanted = list(roles)
     if not wanted or not set(wanted) <= set(ROLES):
         raise ValueError(f"roles must be among {', '.join(ROLES)}, got {quote(wanted)}")

@@ -31,9 +31,10 @@ AGGREGATE: dict[str, Callable[[list[float]], float]] = {
 def aggregate_named(
     values: Iterable[tuple[int | None, str, float]], slots: int, settings: LoopSettings, defaults: bool = True
 ) -> list[dict[str, float] | None] | None:
-    """Return the outcomes of each slot from (slot, name, value), in order; None if there are none.
+    """Return the outcomes beside the reward of each slot as a dictionary; None if there are none.
 
-    If `defaults` is True, outcomes without a value get the default value of the settings.
+    `values` are triples (slot, name, value) in order; `slots` is the number of slots. If `defaults` is True, outcomes
+    without a value get the default value of the settings.
     """
     given, found = list(values), list[dict[str, float] | None]()
     for slot in range(slots):
@@ -49,9 +50,10 @@ def aggregate_named(
 
 
 def late_outcomes(about: Iterable[Any], settings: LoopSettings) -> tuple[list[dict[str, float] | None], int] | None:
-    """Return outcomes of each slot that no join contains, and the number of all outcomes; None if there are none.
+    """Return the outcomes of each slot that came too late to be learned, and the number of all outcomes.
 
-    `about` holds all records of a decision, in the order of the log. `settings` are those of the loop.
+    Returns None if there are no late ones. `about` holds all records of a decision, in the order of the log. `settings`
+    are those of the loop.
     """
     records = list(about)
     decision = next((one for one in records if isinstance(one, Decision)), None)
@@ -69,9 +71,10 @@ def late_outcomes(about: Iterable[Any], settings: LoopSettings) -> tuple[list[di
 
 
 def correct_rewards(about: Iterable[Any], settings: LoopSettings) -> tuple[list[float | None], int] | None:
-    """Return the difference of each slot and the number of outcomes, or None if nothing changes or nothing was learned.
+    """Return, for each slot, the reward by all outcomes minus the learned reward, and the number of outcomes.
 
-    `about` are all records of a decision, in the order of the log, and `settings` those of the loop.
+    Returns None if nothing changes or nothing was learned. `about` are all records of a decision, in the order of the
+    log, and `settings` those of the loop.
     """
     records, rule = list(about), settings.reward
     decision = next((one for one in records if isinstance(one, Decision)), None)

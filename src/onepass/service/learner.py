@@ -32,8 +32,8 @@ _logger = logging.getLogger("uvicorn.error")
 class Copy(NamedTuple):
     """Copy of a model that decides.
 
-    `snapshot` is a bandit's snapshot, and `line` the model number. `timed` is True if decisions need the time, and
-    `through` is the sequence number of the last join learned.
+    `snapshot` is a snapshot of the bandit, and `line` the model's number. `timed` is True if decisions need the time,
+    and `through` is the sequence number of the last join learned.
     """
 
     snapshot: Any
@@ -43,7 +43,7 @@ class Copy(NamedTuple):
 
     @classmethod
     def from_fold(cls, fold: Fold) -> "Copy":
-        """Copy the present model of a fold (a replay of the log)."""
+        """Return a copy of the present model of a replay of the log."""
         return cls(fold.bandit.snapshot(), fold.line, fold.bandit.needs_time, fold.through)
 
 
@@ -58,9 +58,9 @@ class Copies(NamedTuple):
 
 
 class Learner(threading.Thread):
-    """Thread that learns until it is stopped.
+    """Thread that learns the rewards in a loop's log until it is stopped, and publishes copies of the model.
 
-    - fold: the model.
+    - fold: the model, with its position in the log.
     - publish, checkpoint: seconds between two serving copies, and between two checkpoints.
     - save: function that makes a checkpoint, called by this thread.
     - evict: function that writes an eviction of arms into the log. It is called if a model knows more than `known_arms`
@@ -95,7 +95,7 @@ class Learner(threading.Thread):
         self._checkpointed = self._published
 
     def add_records(self, records: list[Any]) -> None:
-        """Queue records of the log, in its order."""
+        """Queue records of the log, to be learned in this order."""
         wanted = [record for record in records if isinstance(record, Decision | Join | Eviction)]
         if wanted:
             self._queue.put(wanted)
@@ -111,11 +111,11 @@ class Learner(threading.Thread):
 
     @property
     def lag(self) -> int:
-        """Number of queued messages."""
+        """Number of queued messages that are not yet learned."""
         return self._queue.qsize()
 
     def run_after_learning(self, act: Callable[[], Any]) -> Future[Any]:
-        """Return a future of a function that this thread runs after it has learned what is queued."""
+        """Return a future of the result of `act`, a function that this thread calls after learning what is queued."""
         future = new_future()
         self.run_soon(lambda: run_into_future(act, future))
         return future
@@ -177,7 +177,7 @@ class Learner(threading.Thread):
             fold.read = records[-1].seq
 
     def folds(self) -> list[Fold]:
-        """Return the models that learn: the serving one, and the candidate."""
+        """Return the models that learn, with their positions in the log: the serving one, and the candidate."""
         return [self.fold] if self.candidate is None else [self.fold, self.candidate.fold]
 
     def _make_room(self) -> None:

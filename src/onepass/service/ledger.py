@@ -49,10 +49,10 @@ Decide = Callable[..., Decided]
 
 
 class Evidence(NamedTuple):
-    """Records on which the share of the bandit depends in one decision.
+    """Records of the log that determine how often the bandit, and not the baseline, makes a decision.
 
-    `through` is the sequence number of the last record of the ledger, and `waiting` are the ids of the decisions after
-    it that were reserved.
+    `through` is the sequence number of the last record counted, and `waiting` are the ids of later decisions that were
+    being made at the same time.
     """
 
     through: int
@@ -60,9 +60,9 @@ class Evidence(NamedTuple):
 
 
 class Accounted(NamedTuple):
-    """Decision made within the ledger's constraints, and what its record says beside it.
+    """Decision made within budgets and beside a baseline, with further fields for its record.
 
-    `fields` are fields of the record, and `extra` fields of its `extra`.
+    `fields` are fields of the record, and `extra` holds entries of the record's field `extra`.
     """
 
     decision: Decided
@@ -71,16 +71,16 @@ class Accounted(NamedTuple):
 
 
 class RuleChoice(NamedTuple):
-    """Probabilities (K,) of the arms under the rule in force, and the index of the arm that it chose."""
+    """Choice of the baseline, the present rule: probabilities (K,) of the arms, and the index of the arm chosen."""
 
     law: np.ndarray
     place: int
 
 
 class Ledger:
-    """State of budgets, of a baseline and of an A/B test. Any thread may call it.
+    """Ledger of a loop: the state of its budgets, its baseline and its A/B test, computed from the log.
 
-    `find` returns the records of the log about a decision. By default it finds none.
+    Any thread may call it. `find` returns the records of the log about a decision. By default it finds none.
     """
 
     def __init__(self, find: Callable[[str], list[Any]] = lambda identity: []) -> None:
@@ -115,9 +115,9 @@ class Ledger:
     ) -> Accounted:  # fmt: skip
         """Decide within the budgets and beside the baseline, and reserve what the decision may spend.
 
-        `decide` makes a decision of the model with further options of `Bandit.decide`. `ask` makes one of the bandit
-        that it is given. `names` are the arms on offer, and `eligible` the arms that may be chosen, None for all. `now`
-        is the time in seconds. Raises ValueError for a request that cannot be decided.
+        `decide` makes a decision of the model with further options of `Bandit.decide`. `ask` makes a decision of the
+        bandit that is its argument. `names` are the arms on offer, and `eligible` the arms that may be chosen, None for
+        all. `now` is the time in seconds. Raises ValueError for a request that cannot be decided.
         """
         with self._lock:
             fields: dict[str, Any] = {}
@@ -171,9 +171,9 @@ class Ledger:
         return RuleChoice(law, found.place if allowed[found.place] else cheapest)
 
     def share_after(self, waiting: Iterable[Decision]) -> float | None:
-        """Return the share of the bandit while decisions are reserved, None without a baseline.
+        """Return the probability with which the bandit decides, and not the baseline; None without a baseline.
 
-        `waiting` are these decisions; they are released again.
+        `waiting` are decisions to be counted as being made at the same time.
         """
         with self._lock:
             if self.promise is None:
@@ -198,7 +198,7 @@ class Ledger:
     # ---- records ----
 
     def add_record(self, record: Any) -> None:
-        """Add the next record of the log."""
+        """Add the next record of the log: a decision is charged, outcomes and rewards are counted."""
         if isinstance(record, Settings):
             with self._lock:
                 self._apply(parse_logged_settings(record), record.settings.get(RESUME))
@@ -310,7 +310,7 @@ class Ledger:
     # ---- restart ----
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON, for a checkpoint."""
+        """Return the state of the ledger as data for JSON, for a checkpoint."""
         with self._lock:
             return {
                 "pacing": None if self.pacing is None else self.pacing.to_dict(recent=False),
@@ -343,7 +343,7 @@ class Ledger:
 
     @property
     def recent(self) -> list[int]:
-        """Sequence numbers of the latest decisions within budgets, from which budget prices are computed."""
+        """Sequence numbers of the latest decisions within budgets, from which the budgets' prices are computed."""
         return [*self._places]
 
     def recall(self, record: Decision) -> None:
@@ -356,14 +356,14 @@ class Ledger:
     # ---- how it is ----
 
     def budgets(self) -> dict[str, dict[str, Any]]:
-        """Return the state of every budget by its outcome, as JSON."""
+        """Return the state of every budget, by its outcome, as data for JSON."""
         with self._lock:
             if self.pacing is None:
                 return {}
             return {name: one._asdict() for name, one in self.pacing.spending().items()}
 
     def guard(self) -> dict[str, Any] | None:
-        """Return the state of the baseline's promise as JSON, None without a baseline."""
+        """Return the state of the promise to earn nearly what the baseline would, as JSON; None without a baseline."""
         with self._lock:
             if self.promise is None:
                 return None
@@ -374,7 +374,7 @@ class Ledger:
             return {**self.promise.report()._asdict(), "guardrails": tests}
 
     def ab_test(self) -> dict[str, Any] | None:
-        """Return the answer of the A/B test as JSON, None without one."""
+        """Return the answer of the loop's A/B test as data for JSON; None if it has no test."""
         with self._lock:
             if self.study is None:
                 return None

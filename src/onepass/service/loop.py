@@ -55,11 +55,12 @@ from onepass.service.writer import ResultSink, Writer, new_future
 
 
 class Loop:
-    """Loop that runs from its construction until `stop`.
+    """Loop: a named bandit that the service runs, with its log, the join of rewards, and the learner.
 
-    `settings` are those of its file, `store` is its log, of which it is the only writer, and `folder` that of its
-    checkpoints. `clock` makes a clock from the last time in the log (default `Clock`). Raises ValueError if features
-    or names of outcomes in the settings differ from those of the log, and StoreError if the log is damaged.
+    It runs from its construction until `stop`. `settings` are those of its file, `store` is its log, of which it is the
+    only writer, and `folder` that of its checkpoints. `clock` makes a clock from the last time in the log (default
+    `Clock`). Raises ValueError if features or names of outcomes in the settings differ from those of the log, and
+    StoreError if the log is damaged.
     """
 
     def __init__(
@@ -128,9 +129,10 @@ class Loop:
         return ledger
 
     def load_fold(self, line: int, found: Any = None) -> Fold:
-        """Return model number `line` of the loop, from the checkpoint `found`, or untrained if `found` is None.
+        """Return model number `line` of the loop with its position in the log.
 
-        Raise ValueError if the log no longer has the records that the model needs.
+        It comes from the checkpoint `found`, or is untrained if that is None. Raises ValueError if the log no longer
+        has the records that the model needs.
         """
         if found is not None:
             self.wholes.resume(line, found.kept.bytes)
@@ -213,7 +215,10 @@ class Loop:
             self.writer.submit([*records])
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
-        """Save a model as a file, and return its record for the log; called by the learner's thread."""
+        """Save the model of `fold` as a file, and return the checkpoint record for the log.
+
+        `state` and `why` say what becomes of the model. The learner's thread calls this method.
+        """
         with self.change_lock, self.writer.counting:
             known, loop_state = self.writer.last, self.loop_state
             since, scan, blocks = self.joiner.replay_start(known), self.joiner.scan_start(known), self.joiner.blocks()
@@ -249,7 +254,7 @@ class Loop:
 
     @property
     def settings(self) -> LoopSettings:
-        """Present settings."""
+        """Present settings of the loop."""
         assert self.loop_state.settings is not None
         return self.loop_state.settings
 
@@ -285,7 +290,7 @@ class Loop:
             return new, self.change_settings(new, dry)
 
     def promote(self, why: str = "promoted") -> None:
-        """Let the candidate take over, for the reason `why`; raise ApiError if there is none."""
+        """Let the candidate model take over, for the reason `why`; raise ApiError if there is no candidate."""
         with self._orders:
             promotion.promote(self, why)
 
@@ -297,9 +302,9 @@ class Loop:
             promotion.stage(self, self.settings, model, bandit, place, at_once=True, why=why)
 
     def rollback(self, name: str, learn: bool = False) -> None:
-        """Return to the checkpoint `name`; raise ApiError if there is none.
+        """Return to the model of the checkpoint `name`; raise ApiError if there is no such checkpoint.
 
-        If `learn` is True, the model then learns the joins since the checkpoint.
+        If `learn` is True, the model then learns the rewards that were joined since the checkpoint.
         """
         with self._orders:
             promotion.rollback(self, name, learn)
@@ -307,7 +312,7 @@ class Loop:
     def resume(self, outcome: str) -> None:
         """Start the test of a broken guardrail again with the next decision.
 
-        Raises ApiError if there is none of that name.
+        Raises ApiError if no guardrail of the outcome is broken.
         """
         with self._orders:
             promise = self.ledger.promise
@@ -318,8 +323,8 @@ class Loop:
     def install_model(self, bandit: Any, why: str, through: int | None = None) -> int:
         """Install a model that was not learned from this log, or not from its beginning, and return its model number.
 
-        It learns the joins after `through` (default None: from now on) and takes over at once. `bandit` must agree with
-        the present settings; `why` is a sentence.
+        It learns the rewards joined after `through` (default None: from now on) and takes over at once. `bandit` must
+        agree with the present settings; `why` is a sentence.
         """
         with self._orders:
             present, place = self.settings, self.learner.seen if through is None else through
@@ -327,7 +332,7 @@ class Loop:
             return self.loop_state.lines.next - 1
 
     def discard_candidate(self) -> None:
-        """Discard the candidate; raise ApiError if there is none."""
+        """Discard the candidate model; raise ApiError if there is none."""
         with self._orders:
             if not promotion.discard_candidate(self, "given up"):
                 raise ApiError(409, "NoCandidate", "there is no candidate")
@@ -386,7 +391,7 @@ class Loop:
         return future
 
     def decide_for(self, request: DecideRequest, result: ResultSink) -> None:
-        """Decide as `decide` does, and give the record to `result`."""
+        """Make a decision as `decide` does, but set its record as the result of the given object `result`."""
         print = fingerprint(request)
         try:
             self._decide(request, new_id() if request.id is None else request.id, print, result)
@@ -487,18 +492,21 @@ class Loop:
 
 
 class Releasing:
-    """Receiver of a result that first releases what a decision reserved. release: is called once."""
+    """Receiver of the result of a decision that first releases what the decision had reserved of budgets.
+
+    `release` is called once, before the result is passed on.
+    """
 
     def __init__(self, result: ResultSink, release: Callable[[], object]):
         self._result, self._release = result, release
 
     def set_result(self, result: Any, /) -> None:
-        """Release, and set the result."""
+        """Release the amounts that the decision had reserved, and pass the result on."""
         self._release()
         self._result.set_result(result)
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Release, and set the error."""
+        """Release the amounts that the decision had reserved, and pass the error on."""
         self._release()
         self._result.set_exception(exception)
 

@@ -25,9 +25,9 @@ FILE, API, TAKEOVER = "file", "api", "takeover"  # where settings come from
 
 
 class StagedModel(msgspec.Struct, frozen=True, kw_only=True):
-    """Model that was staged, with all settings at that time.
+    """Settings of a model that learns the log in order to take over, with all settings of the loop at that time.
 
-    `at_once` is True if the model takes over when it has caught up, whatever the mode.
+    `at_once` is True if the model takes over when it has learned the log, whatever the mode of the loop.
     """
 
     model: Model
@@ -36,12 +36,12 @@ class StagedModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoopState(msgspec.Struct, kw_only=True):
-    """State of a loop.
+    """State of a loop that follows from its log: settings and models.
 
     - settings, version: the present settings, and the number of settings so far.
     - from_file: settings that were last read from a file.
-    - lines: the loop's models.
-    - staged: staged model of each model number.
+    - lines: the models that the loop has had.
+    - staged: settings of each model that was to take over, by the model's number.
     """
 
     settings: LoopSettings | None = None
@@ -51,7 +51,7 @@ class LoopState(msgspec.Struct, kw_only=True):
     staged: dict[int, StagedModel] = {}
 
     def apply(self, record: Any) -> None:
-        """Apply the next record of the log."""
+        """Update the state by the next record of the log."""
         if isinstance(record, Checkpoint):
             self.lines.add_checkpoint(record)
         elif isinstance(record, Settings):
@@ -72,14 +72,18 @@ class LoopState(msgspec.Struct, kw_only=True):
         self.settings, self.version = settings, int(record.version)
 
     def copy(self) -> "LoopState":
-        """Return a copy."""
+        """Return an independent copy of the state."""
         return copy.deepcopy(self)
 
 
 def settings_record(
     origin: str, settings: LoopSettings, wanted: Model | None = None, line: int = 0, at_once: bool = False
 ) -> dict[str, Any]:
-    """Make the content of a settings record; `origin` says where the settings come from."""
+    """Return the content of a settings record, as plain data.
+
+    `origin` says where the settings come from. `wanted` are the settings of a model that is to take over, with the
+    number `line`; None without one. `at_once` is True if it takes over as soon as it has learned the log.
+    """
     found: dict[str, Any] = {"from": origin, "loop": settings.to_dict(), WRITER: __version__}
     if wanted is not None:
         found |= {"wanted": msgspec.to_builtins(wanted), "line": line, "at_once": at_once}

@@ -16,7 +16,7 @@ class ApiError(Exception):
     """Error response to a request.
 
     `status` is the HTTP status, `code` the error's name for programs, and `message` a sentence for people. `wait` is
-    after how many seconds the request may be sent again, if it may (default 1).
+    the number of seconds after which the request may be sent again, if it may (default 1).
     """
 
     def __init__(self, status: int, code: str, message: str, wait: int = 1):
@@ -28,7 +28,7 @@ class ApiError(Exception):
 
 
 def bad_argument(message: str) -> ApiError:
-    """Make the error response to a request with a wrong value."""
+    """Return the error for a request with a wrong value; `message` says what is wrong."""
     return ApiError(400, "BadArgument", message)
 
 
@@ -43,7 +43,7 @@ def check_name(what: str, most: int, *names: str | None) -> None:
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base class of requests: an unknown field is refused."""
+    """Base class of the requests of the HTTP API; a request with an unknown field is refused."""
 
 
 class Arm(Message, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class DecideRequest(Message, frozen=True, kw_only=True):
 
 
 class RecordArm(Arm, frozen=True, kw_only=True):
-    """Arm whose features are a nested record."""
+    """Arm on offer whose features are a record: a dictionary, which may be nested."""
 
     features: dict[str, Any] | None = None
 
@@ -99,8 +99,8 @@ class OutcomeRequest(Message, frozen=True, kw_only=True):
     - id: id of the decision.
     - value: its reward.
     - outcomes: other outcomes, by the names of the settings.
-    - slot: slot that they belong to, from 0 (default: all).
-    - key: key under which each counts once, however often it is sent (default: each message counts).
+    - slot: slot that the values belong to, from 0 (default: all).
+    - key: key under which a message counts once, however often it is sent (default: each message counts).
     """
 
     id: Name
@@ -126,14 +126,14 @@ class ForgetRequest(Message, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Base class of answers."""
+    """Base class of the answers of the HTTP API."""
 
 
 class RankedArm(Answer, frozen=True, kw_only=True):
     """Arm in the ranking of a decision.
 
-    `probability` is that of being drawn for the first slot, and `score` is the number by which the exploration rule
-    ranks the arm.
+    `probability` is the probability that the arm is drawn for the first slot, and `score` is the number by which the
+    exploration rule ranks the arm.
     """
 
     arm: str
@@ -153,7 +153,7 @@ class DecideAnswer(Answer, frozen=True, kw_only=True, omit_defaults=True):
     - settings: version of the settings.
     - predicted: in a loop with outcomes, those predicted for the arm in the first slot.
     - prices: with budgets, the price of a unit of each outcome, in units of reward.
-    - share: with a baseline, the share of the bandit.
+    - share: with a baseline, the probability with which the bandit, and not the baseline, decided.
     """
 
     id: str
@@ -194,7 +194,7 @@ class ModelAnswer(Answer, frozen=True, kw_only=True):
     - state: serving, building, waiting (for its promotion) or retired.
     - why: a sentence about the state.
     - model: settings of the model.
-    - through: sequence number of the last join it learned.
+    - through: sequence number of the last record of rewards that the model learned.
     - gain: comparison with the serving model, for a candidate that has a share.
     """
 

@@ -38,7 +38,7 @@ ANY_LOOP = tuple(ERRORS)  # status codes of errors of any loop
 
 
 def describe_parameter(name: str, place: str = "query", **schema: Any) -> dict[str, Any]:
-    """Describe a parameter of a path or a query."""
+    """Return the OpenAPI description of the parameter `name`; `place` is "path" or "query"."""
     found = {"name": name, "in": place, "schema": schema or {"type": "string"}}
     return {**found, "required": True} if place == "path" or "minLength" in schema else found
 
@@ -65,7 +65,7 @@ class Operation(NamedTuple):
 
 
 class Alive(TypedDict):
-    """Answer of a process that is alive."""
+    """Answer to a health check: the process is alive."""
 
     status: Literal["alive"]
 
@@ -129,7 +129,7 @@ OPERATIONS = (
 
 @cache
 def document() -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document."""
+    """Return the OpenAPI 3.1 document that describes the HTTP API."""
     told = [kind for one in OPERATIONS for kind in (one.answer, *one.body) if kind is not None]
     types = list(dict.fromkeys([*told, messages.ErrorAnswer, *personalizer.TYPES]))
     schemas, components = msgspec.json.schema_components(types, ref_template=REFERENCE)
@@ -152,7 +152,7 @@ def document() -> dict[str, Any]:
 
 
 def describe_error(code: str, error: Any, text: str | None = None) -> dict[str, Any]:
-    """Describe the response of an error. `text` replaces its usual description."""
+    """Return the OpenAPI description of an error response; `text` replaces the usual description."""
     found = {"description": text or ERRORS[code], "content": {JSON: {"schema": error}}}
     if code in HEADERS:
         name, schema = HEADERS[code]
@@ -161,7 +161,7 @@ def describe_error(code: str, error: Any, text: str | None = None) -> dict[str, 
 
 
 def describe_operation(one: Operation, known: dict[Any, Any]) -> dict[str, Any]:
-    """Describe an operation. `known` maps each message type to its schema."""
+    """Return the OpenAPI description of the operation `one`; `known` maps each message type to its schema."""
     done: dict[str, Any] = {"204": {"description": "Done."}}
     if one.answer is not None:
         done = {one.good: {"description": "Done.", "content": {one.media: {"schema": known[one.answer]}}}}

@@ -4,14 +4,14 @@ from typing import Any, Required, TypedDict
 
 
 class Loops(TypedDict):
-    """Names of the loops that a key may read; `keys` is true if the service asks for keys."""
+    """Answer with the names of the loops that a key may read; `keys` is true if the service asks for keys."""
 
     loops: list[str]
     keys: bool
 
 
 class ModelInfo(TypedDict, total=False):
-    """Model as the page shows it."""
+    """Answer of the API with what the monitoring page shows about a model."""
 
     recipe: Required[Any]
     memory: Required[Any]
@@ -20,7 +20,7 @@ class ModelInfo(TypedDict, total=False):
 
 
 class Overview(TypedDict, total=False):
-    """Loop as the page shows it: sums over its log, the state of learning, and the accuracy of the model."""
+    """Answer with what the monitoring page shows about a loop: sums over its log, learning, and accuracy."""
 
     loop: Required[str]
     now: Required[float]
@@ -33,7 +33,7 @@ class Overview(TypedDict, total=False):
 
 
 class Event(TypedDict):
-    """All records of one decision."""
+    """Answer with all records of one decision."""
 
     id: str
     records: list[dict[str, Any]]

@@ -33,14 +33,15 @@ MINUTE = 60  # seconds over which decisions are counted, to say how many a secon
 
 
 class Piece(msgspec.Struct):
-    """Sums over a stretch of time.
+    """Sums over the decisions of one of up to 120 equal stretches of time.
 
     - decisions, rewards: numbers of decisions and of rewards.
-    - arms: how often each arm was shown.
-    - apart: sum of 1 - the largest probability.
-    - price: sum of the cost of exploration, by the model's means.
+    - arms: number of times that each arm was shown.
+    - apart: sum over decisions of 1 minus the largest probability: how many were not on the most likely arm.
+    - price: sum of what exploration cost, by the model's predicted means.
     - earned: sum of rewards.
-    - worth: estimated values at its end, of what is shown, the first arm, and a uniform choice.
+    - worth: estimates at the end of the stretch, with limits, of the value of what is shown, of always the first arm,
+      and of a uniform choice.
     """
 
     decisions: int = 0
@@ -53,10 +54,10 @@ class Piece(msgspec.Struct):
 
 
 class Sums(msgspec.Struct, kw_only=True):
-    """All sums, as they are stored in a file.
+    """All sums of a loop's overview, as they are stored in a file.
 
-    `through` is the last sequence number in them. `width` is the length of a piece in microseconds, and the first piece
-    begins at `begin`.
+    `through` is the last sequence number in them. Time is divided into pieces of `width` microseconds, the first of
+    which begins at `begin`.
     """
 
     through: int = 0
@@ -77,7 +78,7 @@ class Sums(msgspec.Struct, kw_only=True):
 
 
 class PendingReward(NamedTuple):
-    """Decision that waits for its reward.
+    """Decision of the overview that waits for its reward.
 
     `due` is its deadline, `chance` holds its importance weights, and `expected` is the model's predicted mean, or None
     if it has none.
@@ -89,7 +90,7 @@ class PendingReward(NamedTuple):
 
 
 class Overview:
-    """Overview of one loop.
+    """Overview of one loop for the monitoring page: sums over its log.
 
     `settings` are the present ones. `sums` are those from which to continue (default: none). `find` reads the records
     of a decision from the log (default: it finds none).
@@ -223,7 +224,7 @@ class Overview:
             del self.waiting[identity]
 
     def settle(self) -> None:
-        """Add the rewards collected so far to the sums."""
+        """Add the rewards collected so far to the estimates of the loop's gain."""
         if self._rewards:
             self.policy_gain.add(self._chances, self._rewards)
             self._chances, self._rewards, self._stale = [], [], True
@@ -259,7 +260,7 @@ class Overview:
     # ---- out ----
 
     def to_bytes(self) -> bytes:
-        """Return all sums as the bytes of a file."""
+        """Return all sums of the overview as the bytes of a file."""
         self._close()
         self.sums.worth, self.sums.range = (
             self.policy_gain.to_dict(),
@@ -268,7 +269,7 @@ class Overview:
         return msgspec.json.encode(self.sums)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the page's JSON."""
+        """Return what the monitoring page shows, as data for JSON."""
         self._close()
         sums, worth = self.sums, self.policy_gain
         word, sentence = verdict(worth, sums.first if sums.steady else None)
@@ -342,19 +343,19 @@ def shown_distribution(record: Decision) -> tuple[int, list[float], list[int] | 
 
 
 def baseline_arm(record: Decision, eligible: list[int] | None) -> int:
-    """Return the index of the arm that is shown without a model."""
+    """Return the index of the arm that is shown without a model: the first eligible one."""
     return record.baseline[0] if record.baseline else 0 if eligible is None else eligible[0]
 
 
 def truncate_arms(arms: dict[str, int]) -> dict[str, int]:
-    """Keep the arms shown most often, and add up the counts of the others."""
+    """Return the counts of the arms shown most often, with the counts of all others added up."""
     rest = arms.get(OTHERS, 0)
     most = Counter({name: count for name, count in arms.items() if name != OTHERS}).most_common(NAMED)
     return {**dict(most), OTHERS: rest + sum(arms.values()) - rest - sum(count for _, count in most)}
 
 
 def merge_pieces(pieces: list[Piece]) -> Piece:
-    """Merge two pieces, or the last one alone."""
+    """Return the sums over consecutive stretches of time together, with the last known estimates."""
     arms = Counter[str]()
     for piece in pieces:
         arms.update(piece.arms)
@@ -371,7 +372,7 @@ def merge_pieces(pieces: list[Piece]) -> Piece:
 
 
 def piece_to_json(piece: Piece, names: list[str]) -> list[Any]:
-    """Return a piece as a JSON list.
+    """Return the sums of one stretch of time as a JSON list.
 
     Its entries are the number of decisions, the number of each arm in `names`, the share of decisions not on the best
     arm, the mean reward, and the estimated values of what is shown, of the first arm and of a uniform choice. The last
@@ -387,10 +388,10 @@ def piece_to_json(piece: Piece, names: list[str]) -> list[Any]:
 
 
 def round_value(value: float | None) -> float | None:
-    """Round a number to five digits."""
+    """Return a number rounded to five significant digits; None stays None."""
     return None if value is None else float(f"{value:.5g}")
 
 
 def to_seconds(micros: int | None) -> float | None:
-    """Convert microseconds to seconds."""
+    """Return the seconds of a time in microseconds."""
     return None if micros is None else micros / SECOND

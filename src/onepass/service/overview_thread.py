@@ -45,7 +45,7 @@ class OverviewFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverviewThread(threading.Thread):
-    """Thread that watches a loop until it is stopped.
+    """Thread that updates the overview of a loop, with every record of its log, until it is stopped.
 
     `settings` are the present ones, `store` and `loop` its log, and `place` is the file of sums, a cache.
     """
@@ -73,7 +73,7 @@ class OverviewThread(threading.Thread):
         return None
 
     def watch(self, writer: Writer) -> None:
-        """Start the thread, and register it with the loop's writer."""
+        """Start the thread, and let the loop's writer report new records to it."""
         writer.watchers.append(self.add_records)
         self.start()
 
@@ -85,7 +85,7 @@ class OverviewThread(threading.Thread):
             self._behind = True
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the page's JSON; its field `read` is the fraction of the log read so far, 1 for all of it."""
+        """Return what the monitoring page shows, as JSON; the field `read` is the fraction of the log read so far."""
         self._look()
         with self._lock:
             through = self._overview.sums.through
@@ -106,11 +106,14 @@ class OverviewThread(threading.Thread):
 
     @property
     def alarms(self) -> int:
-        """Number of drift alarms (drift.py)."""
+        """Number of alarms that rewards differ from the model's predictions (drift.py)."""
         return self._overview.sums.drift.alarms
 
     def look(self) -> None:
-        """Add the queued records, or read the log if there were too many; raise StoreError if it cannot be read."""
+        """Add the queued records to the overview, or read the log if there were too many.
+
+        Raises StoreError if the log cannot be read.
+        """
         self._look(BREATH)
         if self._behind:
             self._read()

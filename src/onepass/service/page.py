@@ -60,7 +60,7 @@ def routes(
     watchers: dict[str, OverviewThread],
     presented: Callable[[Request], str | None],
 ) -> list[Route]:
-    """Return the routes of the page, which must be tried last.
+    """Return the HTTP routes of the monitoring page, which must be tried last.
 
     `route` makes the route of a loop, and `presented` returns the key of a request.
     """
@@ -137,7 +137,7 @@ def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[f
 
 
 def example_request(settings: LoopSettings) -> dict[str, Any]:
-    """Return an example of a request to decide."""
+    """Return an example of a request for a decision, as data for JSON."""
     if takes_records(settings):
         context, features = {"country": "de"}, None
     else:
@@ -152,12 +152,12 @@ def example_request(settings: LoopSettings) -> dict[str, Any]:
 
 
 def ones_like(sizes: Sizes) -> Any:
-    """Return the numbers of a request or an arm, with all of them set to 1."""
+    """Return the numbers of a request or an arm, by name or in order, with all of them set to 1."""
     return [1.0] * sizes if isinstance(sizes, int) else dict.fromkeys(sizes, 1.0)
 
 
 def model_info(loop: Loop) -> dict[str, Any]:
-    """Describe a model: recipe, bytes of memory, error bound of its sketch, least and largest trust in its start."""
+    """Describe a loop's model: recipe, bytes of memory, error bound of its sketch, and trust in a warm start."""
     bandit = loop.learner.fold.bandit
     trust = [*bandit.trust.values()]
     found = {
@@ -219,7 +219,7 @@ def column_names(settings: LoopSettings) -> list[str] | None:
 
 
 def explanation_to_dict(found: Explanation) -> dict[str, Any]:
-    """Return the largest terms of an explanation as JSON."""
+    """Return the largest terms of the explanation `found` as data for JSON."""
     whole = found.to_dict()
     whole["terms"] = [term._asdict() for term in found.top(TERMS)]
     if found.difference is not None:

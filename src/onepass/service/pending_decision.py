@@ -16,13 +16,13 @@ DUE = "due"  # where a decision says its deadline (extra)
 class PendingDecision:
     """Decision that waits for outcomes.
 
-    - first: sequence number of the first record about it.
-    - subject: user whom it is about.
+    - first: sequence number of the first record about the decision.
+    - subject: user whom the decision is about.
     - outcomes: pairs (slot, value) of rewards, in order.
     - made: time of the decision.
     - named: outcomes beside the reward, (slot, name, value).
-    - parked: True if its deadline is in the backlog.
-    - sent: True if its join was returned.
+    - parked: True if only its deadline is kept, in the backlog.
+    - sent: True if its final rewards were returned to be stored.
     """
 
     __slots__ = ("active", "due", "first", "made", "named", "outcomes", "parked", "sent", "seq", "slots", "subject")
@@ -36,7 +36,7 @@ class PendingDecision:
         self.parked = self.sent = False
 
     def count(self, outcome: Outcome) -> str:
-        """Add an outcome if it counts, and return its category.
+        """Add an outcome to the decision if it counts, and return the outcome's category.
 
         The category is "in time", "late", "of no slot" or "too many".
         """
@@ -53,7 +53,7 @@ class PendingDecision:
         return "in time"
 
     def hasten(self, outcome: Outcome, settings: LoopSettings) -> bool:
-        """Join at the time of an outcome, if it is a conversion in time; return True if the deadline is earlier now."""
+        """Move the deadline to the time of an outcome that is a conversion in time; return True if it moved."""
         time = max(outcome.time, self.made)
         if not self.active or time >= self.due or not is_conversion(outcome.value, settings):
             return False
@@ -64,7 +64,7 @@ class PendingDecision:
 def restore_decision(
     about: list[Any], settings_at: Callable[[int], LoopSettings], due: int | None = None
 ) -> PendingDecision | None:
-    """Restore a decision from its records, or return None if it no longer waits.
+    """Restore a waiting decision from its records, or return None if it no longer waits for outcomes.
 
     `about` are its records in order. `settings_at` returns the settings at a sequence number. `due` is its deadline
     (default None: computed by `deadline`).

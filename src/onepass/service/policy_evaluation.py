@@ -45,7 +45,7 @@ FAILURES = (ValueError, ArithmeticError, OSError)
 
 
 class Window(NamedTuple):
-    """Window of decisions with since < seq <= until, where `until` None means the end of the log."""
+    """Part of a log to evaluate: decisions with since < seq <= until; `until` None means the end of the log."""
 
     since: int = 0
     until: int | None = None
@@ -60,14 +60,14 @@ class Row(NamedTuple):
 
 
 class Policy(Protocol):
-    """Policy to evaluate, with probabilities for a decision."""
+    """Policy that is evaluated: it gives probabilities to the arms of a logged decision."""
 
     def probabilities(self, decision: Decision) -> np.ndarray:
         """Return the probabilities (K,) of the arms that a decision offered."""
         ...
 
     def learn(self, joins: list[Join]) -> None:
-        """Learn the joins of decisions that were already weighed."""
+        """Learn the final rewards (joins) of decisions whose probabilities were asked for before."""
         ...
 
 
@@ -90,7 +90,7 @@ class FixedPolicy:
 
 
 class LearningPolicy:
-    """Policy that learns the log while it is evaluated. `fold` is its untrained model."""
+    """Policy that learns the log while it is evaluated. `fold` is its untrained model (`log.replay.Fold`)."""
 
     changes = True
 
@@ -103,7 +103,7 @@ class LearningPolicy:
         return bandit_probabilities(self._fold.bandit, decision)
 
     def learn(self, joins: list[Join]) -> None:
-        """Learn the joins of decisions that were already weighed."""
+        """Learn the final rewards (joins) of decisions whose probabilities were asked for before."""
         self._fold.learn(joins)
 
 
@@ -116,12 +116,12 @@ def bandit_probabilities(bandit: Any, decision: Decision) -> np.ndarray:
 
 
 def eligible_arms(decision: Decision) -> list[int]:
-    """Return the indices of the eligible arms."""
+    """Return the indices of the arms that a decision might have chosen."""
     return first_eligible(decision.eligible, decision.offered, len(shown_probabilities(decision)), len(decision.places))
 
 
 def uniform_over(places: list[int], count: int) -> np.ndarray:
-    """Return probabilities (count,) that are equal for the arms at `places`, and 0 for others."""
+    """Return probabilities (count,) that are equal for the arms with the indices `places`, and 0 for others."""
     p = np.zeros(count)
     p[places] = 1.0 / len(places)
     return p
@@ -159,7 +159,7 @@ def shown_probabilities(decision: Decision) -> np.ndarray:
 
 
 def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> Iterator[list[tuple[Decision, Join]]]:
-    """Yield the decisions of a window with their joins, grouped by the call that learned them.
+    """Yield the decisions in a part of a log with their final rewards, grouped by the call that learned them.
 
     `most` is the largest number of decisions held in memory while they wait (default 20,000).
     """
@@ -189,7 +189,7 @@ def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> 
 
 
 def read_changes(store: Store, loop: str, since: int) -> dict[str, float]:
-    """Return how corrections of censored rewards have changed the reward of the first slot, by id of the decision."""
+    """Return the changes of first slots' rewards by corrections that came after they were learned, by decision id."""
     changes: dict[str, float] = {}
     for record in store.read(since, None, ("join",), loop):
         if isinstance(record, Join) and record.how == CENSORED:
@@ -198,7 +198,7 @@ def read_changes(store: Store, loop: str, since: int) -> dict[str, float]:
 
 
 def find_decision(store: Store, loop: str, identity: str, window: Window) -> Decision | None:
-    """Return the decision with an id, or None if it is not in the window."""
+    """Return the decision with an id, or None if it is not in the part `window` of the log."""
     found = next((one for one in store.find(loop, identity) if isinstance(one, Decision)), None)
     inside = found is not None and window.since < found.seq and (window.until is None or found.seq <= window.until)
     return found if inside else None
@@ -206,7 +206,7 @@ def find_decision(store: Store, loop: str, identity: str, window: Window) -> Dec
 
 @dataclass
 class PolicyTally:
-    """Sums of one policy, and its weights for the comparison.
+    """Sums from which a policy's value is estimated, and its importance weights.
 
     `tally` holds the sums, `waiting` the rows without a reward yet, `first` the bound of the first weights, and `bound`
     the largest possible weight so far. `why` is the reason of a failure, or "".
@@ -220,7 +220,7 @@ class PolicyTally:
     why: str = ""
 
     def see(self, row: Row, p: np.ndarray) -> None:
-        """Add a row, with the policy's probabilities p (K,)."""
+        """Add the row of a decision, to which the policy gives the probabilities p (K,)."""
         chance = row.shown > 0.0
         top = float((p[chance] / row.shown[chance]).max())
         self.bound.max_weight = max(self.bound.max_weight, top)
@@ -228,7 +228,7 @@ class PolicyTally:
         self.waiting.append((float(p[row.place] / row.shown[row.place]), top, float(p[~chance].sum())))
 
     def add(self, rewards: np.ndarray) -> None:
-        """Add the pending rows to the sums, with their rewards (n,)."""
+        """Add the rows that wait for rewards to the sums, with their rewards (n,)."""
         weights, tops, missing = (np.array(column) for column in zip(*self.waiting, strict=True))
         nothing = np.zeros(len(weights))
         sample = Sample(weights, rewards, nothing, nothing, np.zeros(len(weights), bool))
@@ -238,7 +238,7 @@ class PolicyTally:
         self.waiting = []
 
     def policy_weights(self) -> PolicyWeights:
-        """Return the policy's weights for a comparison.
+        """Return the policy's importance weights for a comparison with another policy.
 
         They exclude fixed-sample limits, because the policy that wrote the log may have learned.
         """
@@ -249,7 +249,7 @@ class PolicyTally:
 
 
 class Verdict(NamedTuple):
-    """Result for a policy: its value `found`, its gain over what was shown, and the reason of a failure, or ""."""
+    """Result for a policy: estimates `found` of its value, the gain over what was shown, and a reason of failure."""
 
     found: Evaluation | None
     gain: Difference | None
@@ -314,14 +314,17 @@ def evaluate_policies(
 
 
 def weigh_decision(kept: PolicyTally, policy: Policy, decision: Decision, row: Row | None) -> None:
-    """Compute the policy's probabilities for a decision, and add its row to the tally if it has a reward."""
+    """Compute a policy's probabilities for a decision, and add `row` to the policy's sums `kept` unless it is None."""
     p = policy.probabilities(decision)
     if row is not None:
         kept.see(row, p)
 
 
 def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
-    """Run a function for a policy that has not failed yet, and record an error as its failure."""
+    """Call the function `what` for a policy with the sums `kept`, unless the policy has failed before.
+
+    An error is stored as the reason of the policy's failure.
+    """
     if not kept.why:
         try:
             what()
@@ -330,7 +333,7 @@ def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
 
 
 def make_row(decision: Decision, reward: float, span: Range) -> Row:
-    """Make the row of a decision and its reward."""
+    """Return the `Row` of a decision and its reward; raise ValueError if the reward is outside of `span`."""
     if not span.least <= reward <= span.largest:
         raise ValueError(
             f"decision {decision.id} was rewarded {reward:g}, which reward.range does not allow now: name a later "
@@ -341,7 +344,11 @@ def make_row(decision: Decision, reward: float, span: Range) -> Row:
 
 
 def make_verdicts(kept: Mapping[str, PolicyTally], earned: np.ndarray, span: Range, alpha: float) -> dict[str, Verdict]:
-    """Compute the results of all policies."""
+    """Return the result for every policy, by name.
+
+    `kept` holds the sums of each policy, `earned` (n,) the rewards, `span` the range of rewards, and `alpha` is the
+    error probability of all limits together.
+    """
     good = {name: one.policy_weights() for name, one in kept.items() if not one.why}
     compared = summarize_comparison(good, logging_policy_weights(len(earned)), earned, span, alpha) if good else None
     gains = {} if compared is None else {one.name: one for one in compared.differences}

@@ -29,8 +29,9 @@ MUCH = 0.2  # of a policy without a chance of being seen: more of the same will 
 class DecisionWeights(NamedTuple):
     """Importance weights of a decision, known when it is made.
 
-    `weights` has the weight of each baseline policy for the arm shown. `cut` has (policies * cuts) numbers, the
-    probability that each cut takes from each policy, or None if it takes nothing.
+    `weights` has the weight of each of two policies, always the first arm and a uniform choice, for the arm shown.
+    Weights are cut at several values. `cut` has the probability that each cut takes from each policy, or None if it
+    takes nothing.
     """
 
     weights: tuple[float, float]
@@ -48,7 +49,8 @@ class Estimate(NamedTuple):
 class GainEstimate(NamedTuple):
     """Gain per decision over a policy, with the limits `lower` and `upper`.
 
-    `unseen` is the share of the policy's decisions about which the shown arms say nothing.
+    `unseen` is the share of the policy's decisions on arms that were hardly ever shown, about which the log says
+    nothing.
     """
 
     gain: float
@@ -77,7 +79,7 @@ def decision_weights(
 
 
 class PolicyGain:
-    """Estimates of the values of the loop and of the baselines, and of the gain.
+    """Estimates of the value of what a loop shows, of always the first arm, of a uniform choice, and of the gain.
 
     `rewards` is the range of rewards. `state` is the result of an earlier object's `to_dict` (default None: no rows).
     """
@@ -92,7 +94,7 @@ class PolicyGain:
         self._weights = np.zeros(POLICIES) if state is None else np.array(state["weights"], float)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state as JSON data."""
+        """Return the state of the estimates as data for JSON."""
         return {
             "rows": self.rows, "sums": self._averages.sums.tolist(), "cut": self._cut.tolist(),
             "weights": self._weights.tolist(),
@@ -100,7 +102,7 @@ class PolicyGain:
 
     @property
     def rows(self) -> int:
-        """Number of rewards."""
+        """Number of rewards in the estimates."""
         return self._averages.rows
 
     @property
@@ -109,7 +111,7 @@ class PolicyGain:
         return bool(self._weights[0] == self.rows)
 
     def add(self, chances: Sequence[DecisionWeights], rewards: Sequence[float]) -> None:
-        """Add decisions in their order, and their rewards."""
+        """Add decisions with their importance weights `chances` and their rewards, in order."""
         r = (np.array(rewards, float) - self.rewards.least) / self.rewards.span
         np.clip(r, 0.0, 1.0, out=r)
         w = np.array([one.weights for one in chances])
@@ -129,7 +131,7 @@ class PolicyGain:
                 self._cut += one.cut
 
     def shown_value(self) -> Estimate:
-        """Return the mean reward of what was shown."""
+        """Return the mean reward of what the loop has shown, with limits."""
         return self._get_cached("shown", 0, self._estimate_shown)
 
     def policy_value(self, policy: int) -> Estimate:
@@ -137,7 +139,7 @@ class PolicyGain:
         return self._get_cached("of", policy, lambda: self._estimate_policy(policy))
 
     def gain_over(self, policy: int) -> GainEstimate:
-        """Return the estimated gain of what was shown over a policy."""
+        """Return the estimated gain of what was shown over a policy: 0 for the first arm, 1 for a uniform choice."""
         return self._get_cached("over", policy, lambda: self._estimate_gain(policy))
 
     def _get_cached(self, what: str, policy: int, find: Callable[[], Any]) -> Any:
@@ -183,7 +185,7 @@ class PolicyGain:
 
 
 def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
-    """Return a word for programs and a sentence for people about the gain.
+    """Return a word for programs and a sentence for people about the gain `worth` over always the first arm.
 
     The word is "none" (no reward yet), "same" (always the first arm), "yes", "no", "unknowable", "better" (than a
     uniform choice) or "open". `first` is the name of the first arm, or None if it was not always the same.
@@ -209,10 +211,10 @@ def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
 
 
 def format_limits(of: GainEstimate) -> str:
-    """Describe the limits of a gain as text."""
+    """Return a text with the lower and the upper limit of a gain."""
     return f"between {format_signed(of.lower)} and {format_signed(of.upper)} a decision"
 
 
 def format_signed(value: float) -> str:
-    """Format a number with its sign, and a typographic minus."""
+    """Return a number as text with its sign, for which a typographic minus is used."""
     return f"{value:+.3g}".replace("-", "\N{MINUS SIGN}")

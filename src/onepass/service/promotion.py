@@ -35,7 +35,7 @@ ASKED = 60.0  # seconds for the learner's thread to do what it is asked
 
 
 class LoopParts(Protocol):
-    """Parts of a loop (loop.py) that the functions of this module need.
+    """Interface of the parts of a loop (loop.py) that are needed to exchange models.
 
     `folder` is the loop's folder, `loop_state` its state, `learner` the serving model, and `building` the candidate.
     """
@@ -49,12 +49,12 @@ class LoopParts(Protocol):
 
     @property
     def change_lock(self) -> Any:
-        """Lock held while the state changes."""
+        """Lock that is held while the state of the loop changes."""
         ...
 
     @property
     def settings(self) -> LoopSettings:
-        """Present settings."""
+        """Present settings of the loop."""
         ...
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
@@ -62,11 +62,11 @@ class LoopParts(Protocol):
         ...
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
-        """Save a model as a file, and return its record."""
+        """Save the model of `fold` as a file, and return the checkpoint record, with its state and a sentence `why`."""
         ...
 
     def load_fold(self, line: int, found: Any = None) -> Fold:
-        """Return a model, from a checkpoint or untrained."""
+        """Return model number `line` with its position in the log, from the checkpoint `found`, or untrained."""
         ...
 
     def has_forgotten_records(self, fold: Fold) -> bool:
@@ -74,7 +74,7 @@ class LoopParts(Protocol):
         ...
 
     def warm(self, bandit: Any) -> None:
-        """Compile the code that requests will need."""
+        """Compile the code that requests to the loop will need; `bandit` is a copy of a model."""
         ...
 
 
@@ -92,7 +92,7 @@ def stage(
     at_once: bool = False,
     why: str = "",
 ) -> None:
-    """Apply settings, and stage a candidate that will learn the joins after `through`.
+    """Apply settings, and begin a candidate model that learns the rewards after `through` and may take over.
 
     - settings: the new settings, with the present model.
     - model, bandit: settings and initial model of the candidate.
@@ -113,7 +113,7 @@ def stage(
 
 
 def replay_start(store: Store, loop: str) -> int:
-    """Return the sequence number after which every join has its decision in the log; 0 unless records were dropped."""
+    """Return the sequence number after which the log has the decision of every reward; 0 if nothing was dropped."""
     held, last = set[str](), 0
     for record in store.read(0, None, ("decision", "join"), loop) if store.first > 1 else ():
         if isinstance(record, Decision):
@@ -126,7 +126,7 @@ def replay_start(store: Store, loop: str) -> int:
 
 
 def resume(loop: LoopParts) -> None:
-    """Build the candidate that the log names; a candidate that cannot be restored is ended."""
+    """Continue, after a restart, with the candidate that the log names; end it if it cannot be restored."""
     line = loop.loop_state.lines.candidate
     if line is None:
         return
@@ -141,7 +141,7 @@ def resume(loop: LoopParts) -> None:
 
 
 def build(loop: LoopParts, fold: Fold) -> None:
-    """Let a candidate catch up, in a separate thread."""
+    """Let a candidate model learn the log until it has caught up, in a separate thread."""
     line = loop.loop_state.lines.each[fold.line]
     wanted = loop.loop_state.staged[fold.line].settings
 
@@ -165,7 +165,7 @@ def discard_candidate(loop: LoopParts, why: str) -> bool:
 
 
 def promote(loop: LoopParts, why: str) -> None:
-    """Let the candidate take over, now or when it has caught up; raise ApiError if there is none."""
+    """Let the candidate take over for the reason `why`, now or when it has caught up; ApiError if there is none."""
     candidate = loop.building
     if candidate is None:
         raise ApiError(
@@ -176,9 +176,9 @@ def promote(loop: LoopParts, why: str) -> None:
 
 
 def rollback(loop: LoopParts, name: str, learn: bool) -> None:
-    """Stage the model of the checkpoint `name`, to take over at once; raise ApiError if there is no such checkpoint.
+    """Let the model of the checkpoint `name` take over; raise ApiError if there is no such checkpoint.
 
-    If `learn` is True, the model then learns the joins since the checkpoint.
+    If `learn` is True, the model then learns the rewards since the checkpoint.
     """
     kept = next(
         (one for one in checkpoints.list_checkpoints(loop.folder, loop.store, loop.name) if one.name == name), None
@@ -194,7 +194,7 @@ def rollback(loop: LoopParts, name: str, learn: bool) -> None:
 
 
 def run_on_learner(loop: LoopParts, what: Callable[[], object]) -> None:
-    """Run a function on the learner's thread, wait for it, and raise its error."""
+    """Call the function `what` on the learner's thread, wait for it, and raise its error, if any."""
     if threading.current_thread() is loop.learner:
         what()
         return
@@ -218,7 +218,7 @@ def run_on_learner(loop: LoopParts, what: Callable[[], object]) -> None:
 
 
 def on_caught_up(loop: LoopParts, candidate: Candidate) -> None:
-    """Handle a candidate that has caught up."""
+    """Let a candidate that has learned the log take over if it is due, or else learn along with the serving model."""
     loop.learner.candidate = candidate
     if loop.has_forgotten_records(candidate.fold):
         loop.learner.save_checkpoint(always=True)
@@ -231,7 +231,8 @@ def on_caught_up(loop: LoopParts, candidate: Candidate) -> None:
 def promote_if_due(loop: LoopParts, candidate: Candidate, patient: bool = True) -> None:
     """Let a candidate take over if the conditions are met.
 
-    If `patient` is True, an unwritable log is tried again after the next joins; otherwise the error is raised.
+    If `patient` is True and the log cannot be written, it is tried again after the next rewards; otherwise the error is
+    raised.
     """
     if loop.learner.candidate is not candidate:
         return
@@ -250,7 +251,7 @@ def promote_if_due(loop: LoopParts, candidate: Candidate, patient: bool = True) 
 
 
 def take_over(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """Let a candidate serve from here on.
+    """Let a candidate serve from here on, for the reason `why`.
 
     The model before it is saved first, unless its learning has failed, so that a rollback returns to its last state.
     """
@@ -264,13 +265,13 @@ def take_over(loop: LoopParts, candidate: Candidate, why: str) -> None:
 
 
 def on_failure(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """End a candidate that failed; if the log cannot be written, a restart builds it again."""
+    """End a candidate that failed for the reason `why`; if the log cannot be written, a restart builds it again."""
     with contextlib.suppress(OSError):
         retire(loop, candidate, why)
 
 
 def retire(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """End a candidate: stop its decisions, then write a record up to where it has learned."""
+    """End a candidate for the reason `why`: it stops deciding, and the log records up to where it has learned."""
     if loop.building is not candidate:
         return
     if loop.learner.candidate is candidate:
@@ -309,7 +310,7 @@ def settings_answer(
 
 
 def model_answer(loop: LoopParts, loop_state: LoopState, line: ModelLine) -> ModelAnswer:
-    """Return the API's answer about a model."""
+    """Return the API's answer about the model with number `line`."""
     state, through, gain = line.state, line.end, None
     building, wanted = loop.building, loop_state.staged.get(line.number)
     if line.state == STAGED and building is not None and building.line == line.number:

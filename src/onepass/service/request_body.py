@@ -32,7 +32,7 @@ class RawRequest:
 
     @property
     def client(self) -> Address | None:
-        """Address of the client."""
+        """Network address of the client that sent the request."""
         found = self._scope.get("client")
         return None if found is None else Address(*found)
 
@@ -48,7 +48,7 @@ class RawRequest:
 
 
 class JSONBytes(Response):
-    """Response with status 200 from the bytes of a JSON document."""
+    """HTTP response with status 200 whose body is a JSON document, given as bytes."""
 
     def __init__(self, body: bytes):
         self.status_code, self.body, self.background = 200, body, None
@@ -72,7 +72,7 @@ async def read_body(request: Request | RawRequest, most: int) -> bytes:
 
 
 def parse_body(decoder: Any, body: bytes) -> Any:
-    """Decode a message; raise ApiError if it is invalid."""
+    """Return the message that `decoder` reads from the bytes `body`; raise ApiError if it is invalid."""
     try:
         found = decoder.decode(body)
         if isinstance(decoder, msgspec.json.Decoder):  # others look themselves
@@ -105,7 +105,7 @@ class Inbox:
         self._lock = threading.Lock()
 
     def put(self, item: Any) -> None:
-        """Hand over an item, from any thread."""
+        """Add an item to the queue, from any thread."""
         with self._lock:
             first = not self._items
             self._items.append(item)
@@ -120,19 +120,19 @@ class Inbox:
 
 
 class Results:
-    """Factory of results that the writer's thread sets and coroutines await."""
+    """Factory of results that the writer's thread sets and coroutines of the event loop await."""
 
     def __init__(self) -> None:
         self._inbox = Inbox(set_outcome)
         self.loop = self._inbox.loop
 
     def promise(self) -> "AwaitedResult":
-        """Make a result that is not set yet."""
+        """Return a result that is set later, by the writer's thread."""
         return AwaitedResult(self._inbox, self.loop.create_future())
 
 
 def set_outcome(given: tuple[asyncio.Future[Any], Any, BaseException | None]) -> None:
-    """Set the result or the error of a future that is not done."""
+    """Set the result or the error of the future that is given, unless it is done."""
     future, result, error = given
     if future.done():
         return
@@ -149,15 +149,15 @@ class AwaitedResult(NamedTuple):
     future: asyncio.Future[Any]
 
     def set_result(self, result: Any, /) -> None:
-        """Set the result."""
+        """Set the result, and wake the coroutine that waits for it."""
         self.inbox.put((self.future, result, None))
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Set the error."""
+        """Set the error, and wake the coroutine that waits for the result."""
         self.inbox.put((self.future, None, exception))
 
 
 def wake_waiter(waiting: asyncio.Future[None]) -> None:
-    """Wake a coroutine that still waits."""
+    """Wake the coroutine that waits for the future `waiting`, if it still waits."""
     if not waiting.done():
         waiting.set_result(None)

@@ -18,7 +18,7 @@ from onepass.service.settings import LoopSettings, Sizes, size, takes_records
 
 
 class Offer(NamedTuple):
-    """Arms on offer.
+    """Arms on offer in a request, in the form that a bandit takes.
 
     `contexts` is (K, dim), (dim,), or records; names (K,) are the arms. `eligible` has the names of eligible arms, or
     is None for all. `text` is the contexts as JSON, or None.
@@ -63,7 +63,7 @@ def make_offer(request: DecideRequest, settings: LoopSettings) -> Offer:
 
 
 def make_table(arms: Sequence[str | Arm], settings: LoopSettings) -> ArmTable:
-    """Make a table of arms; raise ApiError for invalid numbers, or an arm named twice."""
+    """Make the `ArmTable` of a request's arms; raise ApiError for invalid numbers, or an arm named twice."""
     names = [arm if isinstance(arm, str) else arm.id for arm in arms]
     if len(set(names)) != len(names):
         raise bad_argument("arms must name every arm once")

@@ -8,7 +8,7 @@ from onepass.service.messages import ApiError, DecideAnswer, RankedArm
 
 
 def decision_answer(record: Decision) -> DecideAnswer:
-    """Make the answer from the record of a decision; raise ApiError if another system made the record."""
+    """Make the API's answer to a decision from its record; raise ApiError if another system made the record."""
     if record.offered is None or record.probabilities is None or record.scores is None:
         raise ApiError(409, "EventConflict", f"id {quote(record.id)} was used by a decision of another origin")
     names, chances, scores = record.offered, record.probabilities, record.scores

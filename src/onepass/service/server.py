@@ -132,7 +132,7 @@ def serve(
 def server_options(
     certificate: Path | str | None, private_key: Path | str | None, limits: ConnectionLimits
 ) -> dict[str, Any]:
-    """Return the options of the HTTP server."""
+    """Return the options of the HTTP server uvicorn, with TLS files and limits of connections."""
     return {
         "log_level": "warning", "access_log": False, "lifespan": "off", "backlog": BACKLOG, "server_header": False,
         "timeout_graceful_shutdown": FINISH, "timeout_keep_alive": IDLE, "http": limits.protocol(), "ws": "none",
@@ -169,7 +169,7 @@ def check_certificate(certificate: Path | None, private_key: Path | None) -> Non
 
 
 def open_log(settings: LoopSettings, data: Path, log: str | None) -> Store:
-    """Open the log of a loop."""
+    """Return the log of a loop, in the folder `data` or in the database `log`."""
     synced = settings.operation.durability == "commit"
     if log is None:
         return SqliteStore(data / f"{settings.name}.sqlite", synced=synced)
@@ -182,9 +182,9 @@ def open_log(settings: LoopSettings, data: Path, log: str | None) -> Store:
 
 @contextmanager
 def tune_runtime() -> Iterator[None]:
-    """Switch threads often, and exclude the objects present at the start from garbage collection, which takes 0.1 s.
+    """Let Python switch threads more often, and exclude present objects from garbage collection (0.1 s each time).
 
-    It is a context manager that restores both.
+    This is a context manager that restores both at the end.
     """
     turn, most = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(TURN)
@@ -241,7 +241,7 @@ def claim_loop(store: Store, name: str, standby: Callable[[], object] | None) ->
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Return a bound socket; raise ValueError if the address cannot be bound."""
+    """Return a socket bound to this host and port; raise ValueError if the address cannot be bound."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         place = socket.socket(found[0], found[1])
@@ -253,5 +253,5 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 def url_host(host: str) -> str:
-    """Return a host as it stands in a URL."""
+    """Return a host in the form in which it stands in an address, with brackets for IPv6."""
     return f"[{host}]" if ":" in host else host

@@ -97,7 +97,8 @@ class WarmStartSettings(Section, frozen=True, kw_only=True):
     """Start of a model from earlier data.
 
     - file: path of a saved bandit, or of a log in any format of `onepass log`.
-    - trust: "earned" (default) weighs the file by how well it predicts; "full" learns it like the loop's own log.
+    - trust: "earned" (default) weighs the file by how well it predicts; "full" learns it like the log of the loop
+      itself.
     """
 
     file: str
@@ -131,7 +132,8 @@ class Reward(Section, frozen=True, kw_only=True):
     - late: effect of an outcome after the deadline. `count` (default) only counts it; `correct` corrects the model, if
       the model is linear in rewards.
     - censored: True to learn rewards before the deadline, for conversions that take hours or days (default False).
-    - delays: law of their delays, pairs of seconds and the share of conversions known by then (default none).
+    - delays: distribution of the conversions' delays: pairs of seconds and the share of conversions known by then
+      (default none).
     """
 
     wait: float = 600.0
@@ -162,9 +164,9 @@ class Operation(Section, frozen=True, kw_only=True):
     - publish: seconds between two serving copies, at least 0.0 (default 0.05).
     - durability: "commit" (default) means that acknowledged records survive a power cut. With "async" they survive the
       end of the process, but a power cut may take the last of them.
-    - whole: number of joins learned between two checkpoints whose model is stored in the log, so that the log can be
-      verified in pieces, up to 1e9 (default 10000; 0: never). Large models are stored more rarely: the log has at least
-      20 bytes of other records for each byte of models.
+    - whole: number of rewarded decisions learned between two checkpoints whose model is stored in the log, so that the
+      log can be verified in pieces, up to 1e9 (default 10000; 0: never). Large models are stored more rarely: the log
+      has at least 20 bytes of other records for each byte of models.
     """
 
     checkpoint: float = 60.0
@@ -220,7 +222,7 @@ class LoopSettings(Section, frozen=True, kw_only=True):
     - exploring: probability with which an apprentice shows a uniformly drawn arm, from 0.0 (default) to 1.
     - share: share of the decisions for a candidate, above 0 and below 1 (default 0.1).
     - outcomes: numbers beside the reward, by name (default: none).
-    - shares: shares of decisions that arms must and may have (default: any).
+    - shares: smallest and largest shares of the decisions that arms may get (default: any).
     - baseline: rule that the loop must not fall far below (default: none).
     - ab_test: report of which arm is better (default: none).
     """
@@ -248,7 +250,7 @@ class LoopSettings(Section, frozen=True, kw_only=True):
         return None if isinstance(self.reward.default, str) else self.reward.default
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as JSON."""
+        """Return the settings as plain data for JSON."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
 
@@ -259,12 +261,12 @@ def takes_records(settings: LoopSettings) -> bool:
 
 
 def size(numbers: Sizes) -> int:
-    """Return the length of a list of names, or the number itself."""
+    """Return the length of a list of names of numbers, or the count itself if it is given as a number."""
     return numbers if isinstance(numbers, int) else len(numbers)
 
 
 def parse_settings(found: Any) -> LoopSettings:
-    """Make settings from plain data; raise ValueError with a sentence for every wrong value."""
+    """Return the settings in `found`, plain data; raise ValueError with a sentence for every wrong value."""
     try:
         settings = msgspec.convert(found, LoopSettings)
     except msgspec.ValidationError:
@@ -292,7 +294,7 @@ def parse_logged_settings(record: Settings) -> LoopSettings:
 
 
 def collect_errors(found: Any) -> Iterator[str]:
-    """Yield a sentence for every value of a wrong type, and for every wrong value that does not depend on those."""
+    """Yield a sentence for every value in `found` of a wrong type, and for wrong values that do not depend on those."""
     sentences, fitting = type_errors(found, LoopSettings)
     for one in sentences:
         yield f"settings do not fit: {one}"
@@ -316,7 +318,7 @@ def collect_errors(found: Any) -> Iterator[str]:
 
 
 def settings_errors(settings: LoopSettings) -> Iterator[str]:
-    """Yield a sentence for every wrong value."""
+    """Yield a sentence for every wrong value of a loop's settings."""
     yield from plain_errors(settings)
     yield from accounting_settings.errors(settings, takes_records(settings))
     sizes = [*feature_errors(settings)]
@@ -405,7 +407,7 @@ def plain_errors(settings: LoopSettings) -> Iterator[str]:
 
 
 def model_errors(settings: LoopSettings) -> Iterator[str]:
-    """Yield a sentence if the model cannot be made."""
+    """Yield a sentence if the model of the settings cannot be made."""
     model = settings.model
     if is_crossed(model.recipe):
         yield from crossed_features.argument_errors(model.arguments, model.seed)
@@ -503,20 +505,23 @@ def find_recipe(name: str) -> Any:
 
 
 def parse_argument(name: str, value: Any) -> Any:
-    """Make an argument of a recipe from plain data."""
+    """Return the argument `name` of a bandit from plain data: a time span, a component, or the data itself."""
     if name == "half_life" and isinstance(value, dict):
         return timedelta(**value)
     return build(value)
 
 
 def immutable_settings(settings: LoopSettings) -> dict[str, Any]:
-    """Return the settings that must not change while a log is in use, by name; of outcomes, their names."""
+    """Return the settings that must not change while a log is in use, by name.
+
+    They include the names of outcomes.
+    """
     fixed = {name: msgspec.to_builtins(getattr(settings, name)) for name in FIXED}
     return {**fixed, "outcomes": [*settings.outcomes]}
 
 
 def diff_settings(old: LoopSettings, new: LoopSettings) -> list[str]:
-    """Return the names of the settings that differ."""
+    """Return the names of the settings that differ between `old` and `new`."""
     return [name for name in LoopSettings.__struct_fields__ if getattr(old, name) != getattr(new, name)]
 
 

@@ -26,9 +26,9 @@ class VerifiedShares(NamedTuple):
     Parameters
     ----------
     decisions : int
-        Number of decisions beside a baseline.
+        Number of decisions that were divided between a bandit and a baseline.
     equal : int
-        Number of shares that are equal in every bit.
+        Number of these decisions whose share (the probability that the bandit decided) is equal in every bit.
     wrong : tuple of int
         Sequence numbers of up to 100 decisions whose share differs.
     left : dict

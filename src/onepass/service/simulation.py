@@ -44,7 +44,7 @@ class PolicyValues(NamedTuple):
 
 
 def policy_values() -> PolicyValues:
-    """Return the exact values of the policies, averaged over all visitors."""
+    """Return the exact expected clicks per visitor of three policies, averaged over all visitors."""
     table = np.array([*WORLD.values()])
     found = np.zeros(3)
     for which in range(2 ** (len(NAMES) - 1)):
@@ -106,7 +106,7 @@ class Visitors:
             heapq.heappush(self._clicks, (now + self._random.exponential(SLOW), found["id"]))
 
     def click(self, now: float) -> None:
-        """Send the clicks that are due."""
+        """Send the clicks of simulated visitors that are due by the time `now`."""
         due = []
         while self._clicks and self._clicks[0][0] <= now:
             due.append(heapq.heappop(self._clicks)[1])

@@ -14,9 +14,10 @@ BASE64 = 4 / 3  # bytes of a record for each of its model
 
 
 class WholeCheckpoints:
-    """Schedule of the whole checkpoints of a loop's models.
+    """Schedule of the checkpoints whose model is stored in the log itself, called whole.
 
-    `joins` is the number of joins learned between two of them (0: never). `written` returns the bytes written so far.
+    `joins` is the number of rewarded decisions learned between two of them (0: never). `written` returns the bytes
+    written so far.
     """
 
     joins: int
@@ -27,20 +28,23 @@ class WholeCheckpoints:
         self._sizes: dict[int, int] = {}  # by line, bytes of its model when it was last saved
 
     def resume(self, line: int, written: int) -> None:
-        """Continue with a model for which `written` bytes were written since its last whole checkpoint."""
+        """Continue with a model for which `written` bytes of log were written since its last whole checkpoint."""
         self._begun[line] = -written
 
     def bytes_since(self, line: int) -> int:
-        """Return the bytes written since the last whole checkpoint of a model."""
+        """Return the bytes of log written since the last complete checkpoint of the model with the number `line`."""
         now = self._written()
         return now - self._begun.setdefault(line, now)
 
     def is_due(self, folds: Iterable[Fold]) -> bool:
-        """Return True if the next checkpoint of one of these models should be whole, by their last known sizes."""
+        """Return True if the next checkpoint of one of these models should be stored in the log with the model.
+
+        The decision uses the last known sizes of the models.
+        """
         return any(self.is_due_for(fold, self._sizes.get(fold.line, 0)) for fold in folds)
 
     def is_due_for(self, fold: Fold, size: int) -> bool:
-        """Return True if a checkpoint of a model with `size` bytes should be whole."""
+        """Return True if a checkpoint of a model with `size` bytes should be stored in the log with the model."""
         self._sizes[fold.line] = size
         enough = SPARSE * BASE64 * size
         return 0 < self.joins <= fold.joins and self.bytes_since(fold.line) >= enough

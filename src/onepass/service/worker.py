@@ -66,7 +66,10 @@ _encoder = msgspec.json.Encoder()
 
 
 class ActiveState(NamedTuple):
-    """Models and settings with which a worker decides in a loop. `number` is the number of the service's state."""
+    """Models and settings with which a worker process decides in a loop.
+
+    `number` is the number of the `State` that the service sent.
+    """
 
     copies: Copies
     settings: LoopSettings
@@ -75,7 +78,7 @@ class ActiveState(NamedTuple):
 
 
 class FollowedLoop:
-    """Loop of the service in a worker.
+    """Loop of the service as a worker process knows it.
 
     `clock` gives the times of its decisions, and `path` is the file of its state.
     """
@@ -87,7 +90,7 @@ class FollowedLoop:
         self._newer = asyncio.Condition()
 
     def load(self) -> ActiveState:
-        """Read the state that the service wrote last; it takes as long as loading a model."""
+        """Read the settings and models that the service wrote last; it takes as long as loading a model."""
         state = msgspec.msgpack.decode(self._path.read_bytes(), type=State)
         settings = msgspec.convert(state.settings, LoopSettings)
         candidate = None if state.candidate is None else load_copy(state.candidate)
@@ -107,18 +110,18 @@ class FollowedLoop:
             await self._newer.wait_for(lambda: self.present.number > number)
 
     def decoder(self) -> Any:
-        """Make the decoder of requests for decisions."""
+        """Return the decoder of requests for decisions: for records, or for rows of numbers."""
         return _records if takes_records(self.present.settings) else self.tables
 
 
 def load_copy(model: ModelBytes) -> Copy:
-    """Load a model that decides."""
+    """Return the copy of a model that decides, from the bytes that the service sent."""
     bandit: Any = files.from_bytes(model.data)
     return Copy(bandit.snapshot(), model.line, bandit.needs_time, model.through)
 
 
 class Worker:
-    """The ASGI application of a worker process."""
+    """ASGI application of a worker process, which answers requests and decides by copies of the models."""
 
     def __init__(self) -> None:
         self.channel = Channel(self._receive, self._on_lost)
@@ -205,7 +208,7 @@ class Worker:
             self.send_report()
 
     def count_refused(self, status: int) -> None:
-        """Count a request that was refused before it was read."""
+        """Count a request that was refused with an HTTP status before it was read."""
         self._served.append(Served("", "", status, 0.0))
 
     def send_report(self) -> None:
@@ -331,14 +334,14 @@ class Worker:
 
 
 def encode_answer(record: Decision | bytes) -> JSONBytes:
-    """Make the answer from a decision's record, or its JSON."""
+    """Return the answer to a decision as JSON bytes, from the decision's record or the record's JSON."""
     found = decode(record) if isinstance(record, bytes) else record
     assert isinstance(found, Decision)
     return JSONBytes(_encoder.encode(decision_answer(found)))
 
 
 def make_relayed(scope: Any, body: bytes) -> Relayed:
-    """Make the message of an ASGI request."""
+    """Make the message that hands an HTTP request, given by its ASGI scope and body, on to the service."""
     path = scope["path"]
     return Relayed(
         scope["method"], scope["scheme"], path, scope.get("raw_path") or path.encode(), scope["query_string"],
@@ -389,7 +392,7 @@ async def serve(listening: socket.socket, service: socket.socket) -> None:
 
 
 def main() -> None:
-    """Serve with the two sockets inherited from the service."""
+    """Run a worker process, with the two sockets inherited from the service."""
     if len(sys.argv) != 3:
         print("a worker is started by its service: onepass serve --workers N", file=sys.stderr)
         raise SystemExit(2)

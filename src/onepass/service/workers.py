@@ -62,7 +62,7 @@ _decode: Any = msgspec.msgpack.decode
 
 
 class Receipt:
-    """Reply to a worker that its decision is durable, which the writer's thread uses like a `Future`, at less cost."""
+    """Receiver of the writer's result that tells a worker whether its decision is durable; cheaper than a `Future`."""
 
     __slots__ = ("_number", "_record", "_worker")
 
@@ -70,16 +70,16 @@ class Receipt:
         self._worker, self._number, self._record = worker, number, record
 
     def set_result(self, found: Any, /) -> None:
-        """Send that the decision is durable, with the earlier record if its id was taken."""
+        """Tell the worker that its decision is durable, or that `found`, an earlier record, has the same id."""
         self._worker.reply(Kind.STORED, self._number, b"" if found is self._record else encode(found))
 
     def set_exception(self, error: BaseException, /) -> None:
-        """Send the reason why the decision was not stored."""
+        """Tell the worker why its decision was not stored."""
         self._worker.refuse(self._number, error)
 
 
 class WorkerHandle:
-    """Worker process, with the channel to it and its unanswered requests."""
+    """Handle of a worker process: the channel to the process, and its unanswered requests."""
 
     def __init__(self, workers: "Workers", process: subprocess.Popen[bytes], place: int):
         self.workers, self.process, self.place = workers, process, place
@@ -90,7 +90,7 @@ class WorkerHandle:
         self._replies = Inbox(lambda frame: self.channel.send(*frame))
 
     def reply(self, kind: Kind, number: int, payload: bytes) -> None:
-        """Answer a request of the worker. Any thread may call it."""
+        """Answer request `number` of the worker with a message of the kind `kind`. Any thread may call it."""
         self._replies.put((kind, number, payload))
 
     def refuse(self, number: int, error: BaseException) -> None:
@@ -100,7 +100,7 @@ class WorkerHandle:
 
 
 class PublishedState:
-    """State of a loop that was sent to the workers last.
+    """Settings and models of a loop as they were sent to the workers last.
 
     `superseded` maps the number of the state before it to the log's last sequence number when it was replaced.
     """
@@ -200,11 +200,11 @@ class Workers:
             worker.channel.send(Kind.STATE, published.number, published.loop.name.encode())
 
     def receiver(self, worker: WorkerHandle) -> Callable[[int, int, bytes], None]:
-        """Return the function that handles the frames of a worker."""
+        """Return the function that handles the messages of a worker process."""
         return lambda kind, number, payload: self._handlers[kind](worker, number, payload)
 
     def on_lost(self, worker: WorkerHandle) -> None:
-        """End the relayed requests of a worker that is gone, and start another worker in its place."""
+        """End the requests that a lost worker had handed on, and start another worker in its place."""
         for gone in worker.relays.values():
             gone.set()
         self._workers.discard(worker)
@@ -360,7 +360,7 @@ class Workers:
 
 
 def clock_origin(loop: Loop) -> tuple[int, int]:
-    """Return the origin of a loop's clock, which its workers share."""
+    """Return the start of a loop's clock, which the clocks of worker processes share."""
     assert isinstance(loop.clock, Clock)
     return loop.clock.origin
 
@@ -371,7 +371,7 @@ def state_path(loop: Loop) -> Path:
 
 
 def write_state(path: Path, name: str, number: int, copies: Copies, loop_state: LoopState) -> None:
-    """Write the state of a loop to its file, in time linear in the size of its models.
+    """Write the state with this number of a loop to its file `path`, in time linear in the size of its models.
 
     The file is replaced atomically, since workers may be reading the one before. It is not synced to disk, since nobody
     reads it after a crash.
@@ -387,12 +387,12 @@ def write_state(path: Path, name: str, number: int, copies: Copies, loop_state: 
 
 
 def model_bytes(copy: Copy) -> ModelBytes:
-    """Convert the copy of a model to bytes."""
+    """Return the copy of a model as bytes, for a message to workers."""
     return ModelBytes(copy.line, copy.through, files.to_bytes(copy.snapshot.bandit()))
 
 
 def make_scope(request: Relayed) -> dict[str, Any]:
-    """Make the ASGI scope of a relayed request."""
+    """Return the ASGI scope of an HTTP request that a worker has handed on."""
     return {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1",
         "method": request.method, "scheme": request.scheme, "path": request.path, "raw_path": request.raw_path,

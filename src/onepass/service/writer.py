@@ -38,11 +38,11 @@ class ResultSink(Protocol):
     """Receiver of a result, such as a `Future` or a cheaper object."""
 
     def set_result(self, result: Any, /) -> None:
-        """Set the result."""
+        """Receive the result of the work."""
         ...
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Set the error."""
+        """Receive the error of the work."""
         ...
 
 
@@ -59,7 +59,7 @@ def new_future() -> Future[Any]:
 
 
 def run_into_future(act: Callable[[], Any], future: Future[Any]) -> None:
-    """Run a function, and set its result or error in a future."""
+    """Call the function `act`, and set its result or its error in a future."""
     try:
         future.set_result(act())
     except Exception as error:  # of whoever asked for it
@@ -67,11 +67,11 @@ def run_into_future(act: Callable[[], Any], future: Future[Any]) -> None:
 
 
 class Writer(threading.Thread):
-    """Thread that writes until it is stopped.
+    """Thread that writes the records of a loop to its log until it is stopped.
 
-    - store, loop: the log.
+    - store, loop: the log, and the name of the loop.
     - clock: clock of all records.
-    - joiner: join, which gets all records.
+    - joiner: join of decisions and rewards, which gets all records.
     - on_records: called with decisions and joins in the log's order, so that they can be learned.
     - last: sequence number up to which the joiner has read the log.
     - bytes_written: bytes of the records written.
@@ -119,7 +119,7 @@ class Writer(threading.Thread):
         return future
 
     def run_between_commits(self, act: Callable[[], Any]) -> Future[Any]:
-        """Return a future of a function that this thread runs between two commits.
+        """Return a future of the result of `act`, a function that this thread calls between two commits.
 
         It raises StoreError if the writer is stopping.
         """
@@ -132,7 +132,7 @@ class Writer(threading.Thread):
         return future
 
     def drop_joins(self, identities: Collection[str]) -> None:
-        """Do not write the joins of these decisions; called by this thread."""
+        """Do not write the final rewards (joins) of these decisions; called by this thread."""
         self._joins = [join for join in self._joins if join.id not in identities]
 
     def stop(self) -> None:
@@ -235,7 +235,7 @@ class Writer(threading.Thread):
         return record
 
     def catch_up(self) -> None:
-        """Add all records of the store that have not taken effect yet."""
+        """Process all records of the log that this process has not processed yet."""
         page: list[tuple[int, Any]] = []
         for record in self.store.read(self.last, None, None, self.loop):
             page.append((record.seq, record))

@@ -46,5 +46,5 @@ def assert_close(
 
 
 def summary(member: object, *claims: str) -> str:
-    """Return the sentence that a suite returns if it has found no violation."""
+    """Return the sentence that a conformance suite returns if it has found no violation in `member`."""
     return f"{member!r} keeps the contract: {'; '.join(claims)}."

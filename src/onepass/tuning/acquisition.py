@@ -44,7 +44,7 @@ def log_improvement(means: np.ndarray, deviations: np.ndarray, best: float) -> n
 def draw_neighbours(
     centres: np.ndarray, count: int, scale: float, is_choice: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw `count` points (count, dim) near the points centres (m, dim), which take turns.
+    """Draw `count` points (count, dim) of the unit cube, each near one of the points `centres` (m, dim), in turns.
 
     `scale` multiplies the step sizes. `is_choice` (dim,) is True for coordinates whose values have no order.
     """
@@ -71,7 +71,7 @@ def best_candidate(
     centres : array of shape (m, dim)
         Best points so far, at least one.
     n_points : int
-        Number of points the posterior rests on. The more there are, the fewer candidates are compared.
+        Number of points on which the posterior is based. The more there are, the fewer candidates are compared.
     is_choice : boolean array of shape (dim,)
         True for coordinates whose values have no order.
     rng : numpy.random.Generator

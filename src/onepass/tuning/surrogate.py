@@ -40,14 +40,14 @@ REPEATED_SHARE = 0.1  # share of values that equal those of other trials, above 
 
 
 class ValueScale(NamedTuple):
-    """Transformation g of values.
+    """Transformation g of values that limits the effect of very small ones.
 
     Parameters
     ----------
     centre : float
-        Median c of the first values.
+        Median of the first values.
     spread : float
-        Root mean square distance s of the values above the median from it.
+        Root mean square distance of the values above the median from the median.
     """
 
     centre: float
@@ -60,7 +60,7 @@ class ValueScale(NamedTuple):
 
 
 def value_scale(first: np.ndarray) -> ValueScale:
-    """Return the scale of the first values (n,); NaN is the value of a failed trial."""
+    """Return the transformation for the first values (n,); NaN is the value of a failed trial."""
     first = first[np.isfinite(first)]
     if not first.size:
         return ValueScale(0.0, 1.0)
@@ -126,14 +126,14 @@ def fit_kernel(rows: np.ndarray, values: np.ndarray, seed: list[int]) -> tuple[A
 
 
 class Surrogate:
-    """Exact `KernelModel` of values at rows, whose kernel is fitted again as they grow in number.
+    """Kernel model of noisy values at rows, such as results of trials; the kernel is fitted again as rows come.
 
     Parameters
     ----------
     n_startup : int
-        Number of first values that determine the scale.
+        Number of first values that determine how values are transformed.
     seed : int
-        Seed of the starting points of a fit.
+        Seed of the starting points of a fit of the kernel.
     """
 
     def __init__(self, n_startup: int, seed: int) -> None:
@@ -156,10 +156,10 @@ class Surrogate:
             self._bandit.learn(row, value)
 
     def condition_on_pending(self, pending: np.ndarray) -> KernelModel:
-        """Return the model as if pending rows (n, coordinates) had already paid their means.
+        """Return the model as if pending trials, at rows (n, coordinates), had already had the values that it predicts.
 
-        Variances do not depend on rewards, so the widths are exactly those after these trials, whatever they pay
-        (hallucinated updates: Desautels, Krause and Burdick 2014).
+        Variances do not depend on values, so the widths are exactly those after these trials, whatever their values
+        (Desautels, Krause and Burdick 2014).
         """
         assert self._bandit is not None
         bandit = self._bandit.copy() if len(pending) else self._bandit
@@ -182,7 +182,7 @@ class Surrogate:
 
 
 def moments(model: KernelModel, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return posterior means and deviations (n,) at rows (n, coordinates)."""
+    """Return the model's posterior means (n,) and standard deviations (n,) at rows (n, coordinates)."""
     posterior = model.posterior(rows)
     return posterior.means, np.maximum(posterior.deviations, MIN_DEVIATION)
 
@@ -190,9 +190,9 @@ def moments(model: KernelModel, rows: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def moments_without_repeats(
     model: KernelModel, tried: Container[bytes], rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `moments` with a mean of -inf at rows tried before, since they would pay the same again.
+    """Return posterior means and deviations (n,) at rows, with a mean of -inf at rows that were tried before.
 
-    `tried` holds the bytes of those rows.
+    Such rows would have the same value again. `tried` holds the bytes of the rows tried.
     """
     means, deviations = moments(model, rows)
     is_repeat = [row.tobytes() in tried for row in rows]

@@ -25,17 +25,18 @@ LEADER_SHARES = np.linspace(0.08, 0.8, 37)
 
 
 class Outcome(NamedTuple):
-    """Outcome of a game.
+    """Outcome of one simulated A/B test, in which an arm is chosen for every decision and is then clicked or not.
 
     Parameters
     ----------
-    decisions : number of decisions at the stop, or at the end.
+    decisions : number of decisions until the player stopped, or until the end of the game.
     stopped : True if the player stopped before the end.
-    right : True if the leader at that time is better than every other arm.
-    covered : True if all limits of all contrasts held at all times.
-    width : width of the leader's narrowest limits at the end, NaN for a player without limits.
-    regret : sum of best rate less rate of the chosen arm.
-    share : share of the best arm among the decisions of the last quarter.
+    right : True if the arm that leads at that time has a higher click rate than every other arm.
+    covered : True if all confidence limits of the differences between arms held at all times.
+    width : width of the narrowest confidence limits that compare the leading arm with another arm at the end; NaN for
+        a player without limits.
+    regret : sum over decisions of the best arm's click rate minus the click rate of the chosen arm.
+    share : share of the last quarter of the decisions in which the best arm was chosen.
     """
 
     decisions: int
@@ -48,32 +49,32 @@ class Outcome(NamedTuple):
 
 
 class Choices:
-    """Regret and last choices of a game in a world with click rates `rates` (K,)."""
+    """Regret of a game, and how often the best arm was chosen. `rates` (K,) are the mean click rates of the arms."""
 
     def __init__(self, rates: np.ndarray) -> None:
         self.best, self.regret = int(rates.argmax()), 0.0
         self._single, self._hits = int((rates == rates.max()).sum()) == 1, [np.zeros(0, bool)]
 
     def add(self, rates: np.ndarray, arms: np.ndarray) -> None:
-        """Add the click rates (n, K) and the chosen arms (n,) of a block."""
+        """Add n decisions: their click rates (n, K), one per arm, and the indices `arms` (n,) of the chosen arms."""
         self.regret += float((rates[:, self.best] - rates[np.arange(len(rates)), arms]).sum())
         self._hits.append(arms == self.best)
 
     def is_right(self, leader: int) -> bool:
-        """Return True if an arm is better than every other arm."""
+        """Return True if the arm with index `leader` has a higher mean click rate than every other arm."""
         return self._single and leader == self.best
 
     @property
     def share(self) -> float:
-        """Share of the best arm among the decisions of the last quarter."""
+        """Share of the last quarter of the decisions in which the best arm was chosen, from 0 to 1."""
         hits = np.concatenate(self._hits)
         return float(hits[len(hits) * 3 // 4 :].mean())
 
 
 class ClickModel:
-    """Logistic regression of clicks on contexts and arms.
+    """Logistic regression that predicts clicks from the context and the arm, for `count` arms.
 
-    It is fitted to all rows again whenever their number has grown enough.
+    The model is fitted to all stored rows again each time that their number has grown by half.
     """
 
     def __init__(self, count: int) -> None:
@@ -94,7 +95,7 @@ class ClickModel:
         return np.hstack([contexts, np.eye(self._count)[arms]])
 
     def learn(self, contexts: np.ndarray, arms: np.ndarray, clicks: np.ndarray) -> None:
-        """Store contexts (n, d), chosen arms (n,) and clicks (n,), 0 or 1, and refit once enough rows are new."""
+        """Store contexts (n, d), chosen arms (n,) and clicks (n,), 0 or 1, and refit if enough rows are new."""
         from sklearn.linear_model import LogisticRegression
 
         self._x.append(self._columns(contexts, arms))
@@ -108,11 +109,22 @@ class ClickModel:
 def play_ab_test(
     world: World, limit: int, tolerance: float, seed: int, adjusts: bool = True, stops: bool = True
 ) -> Outcome:
-    """Play `ABTest` in a world, and return the outcome.
+    """Simulate a test with `onepass.ABTest` in a world, and return the `Outcome`.
 
-    `limit` is the largest number of decisions, and `tolerance` the loss of click rate that an answer may have. If
-    `adjusts` is True, a model of clicks on contexts reduces the variance. If `stops` is False, the test continues to
-    the limit.
+    Parameters
+    ----------
+    world : World
+        Source of contexts and click rates.
+    limit : int
+        Largest number of decisions.
+    tolerance : float
+        Loss of click rate, compared with the best arm, that the test's answer may have.
+    seed : int
+        Seed of the choices and clicks.
+    adjusts : bool, default True
+        True if a model of clicks on contexts reduces the variance of the estimates.
+    stops : bool, default True
+        False if the test continues to the limit although it has an answer.
     """
     count, rng = len(world.rates), np.random.default_rng([seed, 3])
     study = ABTest(None, range(count), tolerance, seed=seed)
@@ -144,10 +156,11 @@ def _covers(study: ABTest, truth: np.ndarray) -> bool:
 
 
 def play_track_and_stop(world: World, limit: int, tolerance: float, seed: int, proven: bool = True) -> Outcome:
-    """Play track-and-stop in a world, and return the outcome.
+    """Simulate the algorithm track-and-stop in a world, and return the `Outcome`.
 
     The player looks for an arm whose click rate is at most `tolerance` below the best one, with probability 0.95.
-    `limit` is the largest number of decisions. `proven` selects the proven threshold instead of the practical one.
+    `limit` is the largest number of decisions. `proven` selects the threshold for stopping that has a proof; False
+    selects a lower one without proof.
     """
     count, rng, delta = len(world.rates), np.random.default_rng([seed, 3]), 0.05
     rows, clicks, shares, t = np.zeros(count), np.zeros(count), np.full(count, 1.0 / count), 0
@@ -174,9 +187,10 @@ def play_track_and_stop(world: World, limit: int, tolerance: float, seed: int, p
 
 
 def play_bandit(world: World, limit: int, tolerance: float, seed: int, stops: bool = True) -> Outcome:
-    """Play `ContextualBandit` for as many decisions as `ABTest` needs to stop in the same world, or to the limit.
+    """Simulate `ContextualBandit` in a world, and return the `Outcome`. This player gives no answer.
 
-    If `stops` is False, the game continues to the limit. The arguments are those of `play_ab_test`.
+    It plays as many decisions as `ABTest` needs to stop in the same world, at most `limit`; `tolerance` is given to
+    `ABTest`. If `stops` is False, it plays `limit` decisions.
     """
     size = play_ab_test(copy.deepcopy(world), limit, tolerance, seed).decisions if stops else limit
     bandit, rng, choices = onepass.ContextualBandit(seed=seed), np.random.default_rng([seed, 3]), Choices(world.rates)
@@ -189,11 +203,7 @@ def play_bandit(world: World, limit: int, tolerance: float, seed: int, stops: bo
 
 
 def optimal_shares(best: int, others: np.ndarray, gap: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Return the shares (K,) of plays that maximize the least evidence that arm `best` beats another arm.
-
-    Evidence is the log likelihood ratio of normal rewards. `others` (K - 1,) are the other arms, `gap` (K - 1,) says
-    how far their means lie below the best one, and `variance` (K,) are the variances of the rewards.
-    """
+    """Return the shares (K,) of plays that maximize the smallest evidence that arm `best` beats another arm."""
     lead = LEADER_SHARES[:, None]
     low, high = np.zeros(len(lead)), (gap**2 * lead / variance[best]).min(axis=1)
     for _ in range(STEPS):

@@ -28,7 +28,10 @@ WARM = 2_000  # decisions of a throw-away game
 
 
 class Player:
-    """Player of a game: a name in `PLAYERS` with its options. `play(world, limit)` returns an `Outcome`."""
+    """Player of one A/B test: a name in `PLAYERS`, the tolerance of the test, a seed, and further options.
+
+    The method `play(world, limit)` plays at most `limit` decisions in a `World` and returns an `Outcome`.
+    """
 
     def __init__(self, player: str, tolerance: float, seed: int, **options: Any) -> None:
         self._play, self._options = PLAYERS[player], {"tolerance": tolerance, "seed": seed, **options}
@@ -38,7 +41,7 @@ class Player:
 
 
 class GameTrial:
-    """Trial of one seed: every player plays its own game in the same world."""
+    """Trial of one seed: every player plays a game of its own in the same simulated world."""
 
     def __init__(self, study: "ABTestStudy", policies: Sequence[Policy], seed: int) -> None:
         self._study, self._policies, self._seed = study, policies, seed
@@ -70,7 +73,7 @@ class GameTrial:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per player: decisions to the right stop, wrong stops, coverage, width and regret."""
+    """Return the table as one line per player: decisions until it stopped at the best arm, errors and regret."""
     found = []
     for label, own in group_rows(rows, policy_label).items():
         right = [row["decisions"] if row["stopped"] and row["right"] else np.inf for row in own]
@@ -92,7 +95,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the share of games that have stopped at the right arm over decisions."""
+    """Draw, for every player, the share of games that have stopped at the right arm against the number of decisions."""
     figure = canvas(8.5, 4.8)
     axes = figure.subplots()
     for label, own in group_rows(rows, policy_label).items():
@@ -109,11 +112,11 @@ GAMES = Figure("ab-tests", lines, draw)
 
 @dataclass(frozen=True)
 class ABTestStudy:
-    """Study of players in worlds of five arms.
+    """Study of A/B tests: players look for the best of several arms in simulated worlds.
 
-    `rates`, `shock` and `slope` describe the `JumpingWorld`. If `logged` is True, the world is a `LoggedWorld` with as
-    many arms as `rates` has. `tolerance` is the loss of click rate that an answer may have. All other fields are those
-    of every `Study`.
+    `rates`, `shock` and `slope` are passed to `JumpingWorld`. If `logged` is True, the world is a `LoggedWorld` with as
+    many arms as `rates` has entries. `tolerance` is the loss of click rate that an answer may have. The other fields
+    are those of the protocol `Study`: name, description, policies, rounds, seeds, figure, grid and timed.
     """
 
     name: str

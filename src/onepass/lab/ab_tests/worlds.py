@@ -20,7 +20,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def offset_for(rate: float, slope: float) -> float:
-    """Return the constant c for which the mean of sigmoid(c + slope z) over standard normal z equals `rate`."""
+    """Return the constant c at which the mean of sigmoid(c + slope z) over standard normal z equals `rate`."""
     return float(optimize.brentq(lambda c: WEIGHTS @ sigmoid(c + slope * NODES) - rate, -60.0, 20.0))
 
 
@@ -34,34 +34,41 @@ def explained_share(rate: float, slope: float) -> float:
 
 
 class Block(NamedTuple):
-    """Consecutive decisions: contexts (n, 6), or None if the world has none, and click probabilities (n, K)."""
+    """Consecutive decisions of a world.
+
+    Parameters
+    ----------
+    contexts : contexts (n, 6), or None if the world has none.
+    rates : click probabilities (n, K) of every arm.
+    """
 
     contexts: np.ndarray | None
     rates: np.ndarray
 
 
 class World(Protocol):
-    """World of an A/B test: mean click rates `rates` (K,) of the arms, and blocks of decisions."""
+    """Simulated world of an A/B test, which yields decisions; `rates` (K,) are the mean click rates of the arms."""
 
     rates: np.ndarray
 
     def block(self, size: int) -> Block:
-        """Return the next decisions, from 1 to `size`."""
+        """Return the next decisions as a `Block`: at least 1 and at most `size`."""
         ...
 
 
 class JumpingWorld:
-    """Clicks on arms whose common level jumps every 1,000 decisions.
+    """World in which the click rates of all arms change together every 1,000 decisions, by a random level.
 
     Parameters
     ----------
     rates : tuple of float
         Mean click rates of the arms while the level is 0, each between 0 and 1.
     shock : float
-        Standard deviation of the level, in log odds. The level is drawn after every jump.
+        Standard deviation of the level, which is added to the log odds of a click and drawn again every 1,000
+        decisions.
     slope : float
-        Effect of the context in log odds. Above 0, contexts are six standard normal columns, of which the sum matters.
-        0 means that there are no contexts.
+        Effect of the context: the log odds of a click grow by `slope` times the sum of six standard normal columns,
+        divided by sqrt(6). With 0 there are no contexts.
     seed : int
         Seed of levels and contexts.
     """
@@ -72,7 +79,7 @@ class JumpingWorld:
         self._rng, self._seed, self._count = np.random.default_rng([seed, 1]), seed, 0
 
     def block(self, size: int) -> Block:
-        """Return the next decisions. There are at most `size` of them, and fewer if the level jumps before."""
+        """Return the next decisions as a `Block`: at most `size`, and fewer if the level changes before."""
         size = min(size, PERIOD - self._count % PERIOD)
         level = self.shock * np.random.default_rng([self._seed, 2, self._count // PERIOD]).standard_normal()
         self._count += size
@@ -94,17 +101,17 @@ def open_bandit_clicks() -> np.ndarray:
 
 
 class LoggedWorld:
-    """Equal arms whose clicks are those of a log of Open Bandit, so their level moves as it did there.
+    """World of equally good arms, whose clicks are those of a log of Open Bandit, in the order of the log.
 
-    Each row of the log is a decision: all arms have the click of the row. All contrasts are 0. `seed` determines the
-    row that begins; the first row follows the last one.
+    Each row of the log is one decision, and all arms have the click of that row. So no arm is better than another, but
+    their click rate changes in time as it did in the log. After the last row comes the first one.
 
     Parameters
     ----------
     count : int
         Number of arms.
     seed : int
-        Seed of the first row.
+        Seed that draws the row of the log with which the world begins.
     """
 
     def __init__(self, count: int, seed: int) -> None:
@@ -113,7 +120,7 @@ class LoggedWorld:
         self.rates = np.full(count, clicks.mean())
 
     def block(self, size: int) -> Block:
-        """Return the next decisions, from 1 to `size`: clicks as rates of 0 or 1."""
+        """Return the next `size` decisions as a `Block` whose click probabilities are 0 or 1, as in the log."""
         part = np.take(self._clicks, np.arange(self._count, self._count + size), mode="wrap")
         self._count += size
         return Block(None, np.broadcast_to(part[:, None], (size, len(self.rates))))

@@ -27,12 +27,19 @@ def _numeric_columns(values: list[str]) -> np.ndarray:
 
 
 def read_columns(columns: list[list[str]]) -> np.ndarray:
-    """Convert columns of texts and numbers to an array with a row per line."""
+    """Convert the columns of a table, given as lists of texts, to an array (rows, features).
+
+    Columns of numbers stay one feature, and missing numbers become the median. Other columns become one 0/1 feature per
+    word.
+    """
     return np.hstack([_numeric_columns(column) for column in columns])
 
 
 def read_table(paths: list[Path]) -> Examples:
-    """Read comma-separated words and numbers below a header, with the class in the last column."""
+    """Read a file of comma-separated words and numbers below a header, with the class in the last column.
+
+    Returns features (rows, features) and classes (rows,). `paths` holds the path of the file.
+    """
     lines = lzma.decompress(paths[0].read_bytes()).decode().splitlines()[1:]
     table = [[cell.strip().strip("'\"") for cell in line.split(",")] for line in lines if line]
     *rows, labels = zip(*table, strict=True)
@@ -115,9 +122,9 @@ IN_ORDER = (*ORDERED, "generated-changing", "generated-turning")
 
 @cache
 def load_set(name: str) -> Dataset:
-    """Load the set `name`, one of `NAMES`, in its own order.
+    """Return the data set `name`, one of `NAMES`, with its rows in the order of the source.
 
-    Each set is read once per process. Raises ExperimentError for another name.
+    Each data set is read once per process. Raises ExperimentError for another name.
     """
     if name in LOADED:
         return load(name)
@@ -141,9 +148,9 @@ WIDE, FEWER = 300, 3_000
 
 
 def first_rounds(name: str, seed: int, rounds: int) -> Dataset:
-    """Return the first rounds of a set in the seed's order.
+    """Return the first `rounds` rows of the data set `name`, after a random permutation that `seed` determines.
 
-    At most `rounds` rows are returned, and at most `FEWER` rows of more than `WIDE` columns.
+    Sets in `IN_ORDER` are not permuted. Of a set with more than `WIDE` features, at most `FEWER` rows are returned.
     """
     found = load_set(name)
     rounds = min(rounds, FEWER) if found.rows.shape[1] > WIDE else rounds

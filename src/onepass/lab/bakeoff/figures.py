@@ -20,7 +20,7 @@ def _set_name(row: Row) -> str:
 
 
 def rates(rows: Sequence[Row], groups: Sequence[str]) -> dict[str, float]:
-    """Return the mean mistake rate of every policy in `groups`, by label."""
+    """Return the mean share of wrong choices of every policy in `groups`, as a dictionary by policy."""
     wanted = [row for row in rows if row["group"] in groups]
     return {
         label: fmean(row["rate"] for row in own) for label, own in group_rows(wanted, lambda row: row["policy"]).items()
@@ -42,7 +42,7 @@ def _format_ratio(mine: float | None, theirs: float | None) -> str:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per data set: the mistake rates of the policies."""
+    """Return the table as one line per data set, with the shares of wrong choices of the policies."""
     out = []
     for name, own in sorted(group_rows(rows, _set_name).items()):
         ours, argmax = rates(own, [OURS]).get(OURS), rates(own, [ARGMAX]).get(ARGMAX)
@@ -77,7 +77,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
-    """Return the mistakes of a policy divided by those of Vowpal Wabbit's best setting, by data set."""
+    """Return the mistakes of policy `label` divided by those of the best setting of Vowpal Wabbit, by data set."""
     found = {}
     for name, own in group_rows(rows, _set_name).items():
         mine, (_, theirs) = rates(own, [label]).get(label), _fewest_mistakes(rates(own, [PEER]))
@@ -87,7 +87,7 @@ def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
 
 
 def forest_shares(rows: Sequence[Row], label: str) -> dict[str, float]:
-    """Return the mistakes of a policy divided by those of the better of the forest and Vowpal Wabbit, by data set."""
+    """Return the mistakes of policy `label` relative to the better of forest and Vowpal Wabbit, by data set."""
     found = {}
     for name, own in group_rows(rows, _set_name).items():
         mine, (_, theirs) = rates(own, [label]).get(label), _fewest_mistakes(rates(own, [PEER]))
@@ -98,10 +98,10 @@ def forest_shares(rows: Sequence[Row], label: str) -> dict[str, float]:
 
 
 def halves(found: dict[str, float]) -> tuple[list[float], list[float]]:
-    """Split values by data set: sets that the defaults were chosen on, and all other sets.
+    """Split values by data set into two lists: of sets on which the defaults were chosen, and of the other sets.
 
-    The defaults were chosen on the 1st, 3rd, ... set in alphabetical order. A set that was added later belongs to
-    neither.
+    `found` maps names of data sets to values. The defaults were chosen on the 1st, 3rd, ... set in alphabetical order.
+    Values of the set with shuffled rows are left out.
     """
     from onepass.lab.bakeoff.datasets import NAMES, SHUFFLED
 
@@ -139,7 +139,7 @@ def note(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw mistakes relative to Vowpal Wabbit's best setting, one row per data set."""
+    """Draw the mistakes of the policies relative to those of Vowpal Wabbit's best setting, one row per data set."""
     figure = canvas(8.5, 1.4 + 0.19 * len(group_rows(rows, _set_name)))
     axes = figure.subplots()
     axes.set_label("mistakes")

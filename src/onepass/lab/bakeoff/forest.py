@@ -11,10 +11,10 @@ FEW_ROWS = 5  # an arm with fewer rows is judged by its mean alone
 
 
 class ArmForest:
-    """Random forest of one arm, with the rows that the arm has learned.
+    """Random forest of one arm, which predicts the reward of the arm from a context; it stores all learned rows.
 
-    A tree is fitted to a bootstrap sample of the rows when it is first asked for a prediction. All trees are discarded
-    once the number of rows has grown by the share `growth`.
+    It has `trees` regression trees. A tree is fitted to a bootstrap sample of the rows when it is first used. All trees
+    are discarded each time that the number of rows has grown by the factor 1 + `growth`.
     """
 
     def __init__(self, trees: int, growth: float, rng: np.random.Generator) -> None:
@@ -53,10 +53,11 @@ class ArmForest:
 
 
 class Forest(SequentialPlayer):
-    """Player that chooses the arm whose forest predicts the largest reward, averaged over a few random trees.
+    """Player with one random forest per arm, which chooses the arm whose forest predicts the largest reward.
 
-    Every arm is played once at the beginning. For an arm with n < 5 rows the prediction is drawn from a normal
-    distribution around its mean reward, with the standard deviation of all rewards divided by sqrt(n).
+    A prediction is the mean of `drawn` of the `trees` trees of a forest, chosen at random; `growth` is passed to
+    `ArmForest`. Every arm is played once at the beginning. For an arm with n < 5 rows the prediction is drawn from a
+    normal distribution around its mean reward, with the standard deviation of all rewards divided by sqrt(n).
     """
 
     hindsight = False
@@ -87,7 +88,11 @@ class Forest(SequentialPlayer):
 
 
 def forest(*, dim: int, arms: int, seed: int, trees: int, drawn: int, growth: float) -> Forest:
-    """Make a player that uses Thompson sampling with random forests. The arguments are those of `Forest`."""
+    """Make a player with one random forest per arm, for contexts (dim,) and `arms` arms.
+
+    `trees`, `drawn` and `growth` are those of `Forest`: the trees per forest, those averaged for a prediction, and the
+    growth after which trees are fitted again.
+    """
     return Forest(arms, seed, trees, drawn, growth)
 
 

@@ -24,14 +24,14 @@ CONSTANT = 1e-9  # a column is constant if its standard deviation is at most thi
 
 
 def scale_columns(rows: np.ndarray) -> np.ndarray:
-    """Return rows (n, d) with columns divided by their standard deviations, and centred if the rows are dense."""
+    """Return rows (n, d) with columns divided by their standard deviations, and centred unless most entries are 0."""
     deviation = rows.std(axis=0)
     unit = np.where(deviation > CONSTANT * np.abs(rows).max(axis=0), deviation, 1.0)
     return rows / unit if np.mean(rows == 0.0) > SPARSE else (rows - rows.mean(axis=0)) / unit
 
 
 class PerArmPlayer:
-    """Player that wraps a bandit of onepass with one model per arm."""
+    """Player that wraps a bandit of onepass with one model per arm, which sees the contexts as they are."""
 
     hindsight = False
 
@@ -51,8 +51,8 @@ class PerArmPlayer:
 class ScaledPerArmPlayer(PerArmPlayer):
     """Player that wraps a bandit with one model per arm.
 
-    Its rows are divided by the standard deviations of the columns, scaled to a length of about 1, and get a constant
-    feature.
+    It is given contexts whose columns are divided by their standard deviations. It scales the contexts to a length of
+    about 1, and adds a constant feature.
     """
 
     hindsight = True
@@ -113,7 +113,7 @@ class VowpalWabbit(SequentialPlayer):
         return int(self.rng.choice(len(found), p=self.p))
 
     def learn(self, x: np.ndarray, arm: int, reward: float) -> None:
-        """Learn the reward of the last choice."""
+        """Learn the `reward` of the arm that was chosen last, with the context and probability of that choice."""
         paid, actions = f"{1.0 - reward}:{self.p[arm]:.6f}", self.actions
         if self.separate:
             self.model.learn(f"{arm + 1}:{paid} {self.said}")
@@ -156,10 +156,10 @@ def contextual_bandit(*, dim: int, arms: int, seed: int, exploration: float | No
 def scaled_linear_bandit(
     *, dim: int, arms: int, seed: int, recipe: str, exploration: float, reg: float, **sizes: Any
 ) -> ScaledPerArmPlayer:
-    """Make a player with a linear bandit of onepass at one setting.
+    """Make a player with a linear bandit of onepass that has one model per arm.
 
-    `recipe` is a name in `onepass`, and `sizes` holds the sizes of its sketch, which are reduced to the number of
-    columns.
+    `recipe` is the name of the bandit in `onepass`, and `sizes` holds the sizes of its sketch, for example `rank=16`.
+    Sizes are reduced to the number of features.
     """
     make, wide = getattr(onepass, recipe), {name: min(size, dim + 1) for name, size in sizes.items()}
     return ScaledPerArmPlayer(
@@ -173,12 +173,12 @@ def vowpal_wabbit(*, dim: int, arms: int, seed: int, options: str, rate: float) 
 
 
 def mabwiser(*, dim: int, arms: int, seed: int, alpha: float) -> MABWiser:
-    """Make a player with LinUCB of the package MABWiser, whose width has the multiplier `alpha`."""
+    """Make a player with LinUCB of the package MABWiser, whose confidence width has the multiplier `alpha`."""
     return MABWiser(arms, dim, alpha)
 
 
 def contextualbandits(*, dim: int, arms: int, seed: int, alpha: float) -> ModelPlayer:
-    """Make a player with LinUCB of the package contextualbandits, whose width has the multiplier `alpha`."""
+    """Make a player with LinUCB of the package contextualbandits, whose confidence width has the multiplier `alpha`."""
     from contextualbandits.online import LinUCB
 
     model = LinUCB(nchoices=arms, alpha=alpha, random_state=seed + 1)
@@ -208,7 +208,7 @@ ALPHAS = (0.1, 1.0)
 
 
 def linear_policies() -> list[Policy]:
-    """Return the linear bandits of onepass at every setting of the grid."""
+    """Return four linear bandits of onepass, each at every combination of two explorations and two ridge penalties."""
     return [
         Policy(
             f"{recipe} {exploration:g}/{reg:g}",
@@ -223,7 +223,7 @@ def linear_policies() -> list[Policy]:
 
 
 def peer_policies() -> Sequence[Policy]:
-    """Return the policies of other packages that are installed."""
+    """Return policies of Vowpal Wabbit, MABWiser and contextualbandits, as far as these packages are installed."""
     found = []
     if find_spec("vowpalwabbit") is not None:
         found += [

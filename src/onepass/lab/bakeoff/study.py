@@ -23,7 +23,10 @@ WARM_UP_ROUNDS = 300  # more than the rounds after which a ContextualBandit make
 
 @dataclass(frozen=True)
 class BakeOff:
-    """Study of data sets as bandits. `rounds` is the largest number of rounds on each of the `sets`."""
+    """Study that plays multi-class data sets as bandits: an arm per class, and reward 1 for the right class.
+
+    `sets` are the names of the data sets, and `rounds` is the largest number of rounds on each of them.
+    """
 
     name: str
     description: str
@@ -47,7 +50,7 @@ class BakeOff:
 
 
 class BakeOffTrial:
-    """Trial on one data set, whose regret is the number of mistakes."""
+    """Trial of all policies on one data set; the regret is the number of wrong choices."""
 
     def __init__(self, study: BakeOff, policies: Sequence[Policy], seed: int) -> None:
         order, place = divmod(seed, len(study.sets))

@@ -47,10 +47,11 @@ def _draw_rewards(law: str, means: np.ndarray, rng: np.random.Generator) -> np.n
 
 
 class Responses:
-    """Problem with new contexts of length 1 in every round, and clicks or counts with mean mu(x^T theta).
+    """Problem with `arms` new contexts of length 1 in every round, and rewards that are clicks or counts.
 
-    `size` is the length of theta. The share `outliers` of the rewards is multiplied by 100, as if a counter were
-    broken. Expected rewards do not include these outliers.
+    The mean reward is mu(x^T theta). `law` selects the logistic function mu and clicks ("logistic"), or the exponential
+    function and Poisson counts ("poisson"). `size` is the length of theta. A share `outliers` of the rewards is
+    multiplied by 100, as if a counter were broken. Expected rewards do not include these outliers.
     """
 
     def __init__(
@@ -73,9 +74,10 @@ class Responses:
 
 
 class WideClicks:
-    """Problem with clicks on contexts of 500 features, which are drawn as in `Decaying`.
+    """Problem with clicks on wide contexts, which are drawn as in `Decaying`.
 
-    The scores x^T theta have a standard deviation of about `size` / 2.
+    Log odds of a click are `size` times the mean rewards of `Decaying`, and have a standard deviation of about `size` /
+    2.
     """
 
     def __init__(self, arms: int, dim: int, seed: int, size: float) -> None:
@@ -126,9 +128,10 @@ def _mean_rewards(law: str, scores: np.ndarray) -> np.ndarray:
 
 
 def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> int:
-    """Return the first round from which on the bandit's estimate of the best fixed arm's mean is always the largest.
+    """Play a bandit, and return the first round after which its best estimated arm is always the truly best arm.
 
-    The estimates are compared after every block of 50 rounds.
+    The bandit plays `rounds` rounds of the environment, whose arms are fixed. Estimates are compared every 50 rounds. A
+    result of `rounds` or more means that the best arm was not found.
     """
     last = 0
     for start in range(0, rounds, BLOCK):
@@ -140,30 +143,33 @@ def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> in
 
 
 def RidgeWithConstant(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Make a bandit of ridge regression with UCB, on contexts with an additional constant feature."""
+    """Return a UCB bandit with ridge regression on `dim` features and an additional constant feature."""
     features = Concatenate(Identity(dim=dim), Intercept(dim=dim))
     return Bandit(Ridge(Exact(dim=dim + 1, reg=reg)), UCB(exploration), features=features, seed=seed, name="Ridge")
 
 
 def Offline(*, dim: int, reg: float, exploration: float, family: str = "logistic", seed: int = 0) -> Bandit:
-    """Make a UCB bandit on a generalized linear model that is fitted to all rows again in every round."""
+    """Return a UCB bandit on a generalized linear model that is fitted to all rows again in every round."""
     return Bandit(OfflineGLM(Exact(dim=dim, reg=reg), family=family), UCB(exploration), seed=seed, name="Offline")
 
 
 def SketchedGLBOMD(*, dim: int, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Make GLB-OMD on a sketch of `size` rows."""
+    """Return the bandit `GLBOMD` on a Frequent Directions sketch of `size` rows."""
     design = FrequentDirections(dim=dim, size=size, reg=reg)
     return GLBOMD(dim=dim, design=design, exploration=exploration, seed=seed)
 
 
 def SketchedRidge(*, dim: int, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Make ridge UCB on a sketch of `size` rows."""
+    """Return a UCB bandit with ridge regression on a Frequent Directions sketch of `size` rows."""
     design = FrequentDirections(dim=dim, size=size, reg=reg)
     return Bandit(Ridge(design), UCB(exploration), seed=seed, name="SketchedRidge")
 
 
 def policies(size: float, family: str = "logistic") -> tuple[Policy, ...]:
-    """Return all policies for clicks or counts. Policies that keep theta in a ball get its radius, `size`."""
+    """Return all policies for clicks ("logistic") or counts ("poisson"), as `family` says.
+
+    `size` is the length of the true parameter theta, which some algorithms are given as a bound.
+    """
     options = {"family": family, **RULE}
     return (
         Policy("ridge UCB", OFUL, RULE),

@@ -16,9 +16,10 @@ import numpy as np
 
 
 class DLinUCB:
-    """D-LinUCB with gamma = 2^(-1 / half_life) and beta = exploration.
+    """D-LinUCB: ridge regression in which old rows count less, with upper confidence bounds.
 
-    It draws no random numbers, so `seed` has no effect.
+    A row counts half after `half_life` rounds. `reg` is the ridge penalty, and `exploration` the multiplier of the
+    confidence width. The bandit draws no random numbers, so `seed` has no effect.
     """
 
     def __init__(self, *, dim: int, half_life: float, reg: float = 1.0, exploration: float = 0.1, seed: int = 0):
@@ -26,22 +27,22 @@ class DLinUCB:
         self.v, self.w, self.moment = reg * np.eye(dim), reg * np.eye(dim), np.zeros(dim)
 
     def decide(self, contexts: np.ndarray) -> int:
-        """Return the index of the row of contexts (K, dim) with the largest score."""
+        """Return the index of the row of contexts (K, dim) with the largest upper confidence bound."""
         solved = np.linalg.solve(self.v, np.column_stack([self.moment, contexts.T]))
         widths = np.einsum("ij,ik,kj->j", solved[:, 1:], self.w, solved[:, 1:])
         return int(np.argmax(contexts @ solved[:, 0] + self.beta * np.sqrt(np.maximum(widths, 0.0))))
 
     def learn(self, row: np.ndarray, reward: float) -> None:
-        """Learn a row (dim,) and its reward, and discount everything before by one round."""
+        """Learn a row (dim,) and its reward; the weight of every earlier row is reduced."""
         gamma, eye, step = self.gamma, self.reg * np.eye(row.size), np.outer(row, row)
         self.v = gamma * self.v + step + (1.0 - gamma) * eye
         self.w = gamma**2 * self.w + step + (1.0 - gamma**2) * eye
         self.moment = gamma * self.moment + reward * row
 
     def memory_usage(self) -> int:
-        """Return the number of bytes of all arrays."""
+        """Return the number of bytes of the bandit's arrays."""
         return int(self.v.nbytes + self.w.nbytes + self.moment.nbytes)
 
     def error_bound(self) -> Any:
-        """Return 0, because the model is exact."""
+        """Return 0, because the matrix of this bandit is exact and not sketched."""
         return 0.0

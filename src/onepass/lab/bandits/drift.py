@@ -36,7 +36,25 @@ GRID: Mapping[str, Sequence[float]] = {
 
 
 class DriftingLinear:
-    """Linear rewards whose theta changes; `kind` is "abrupt", "turning" or "still"."""
+    """Problem with rewards x^T theta(t) + noise, in which the parameter theta may change over rounds t.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    dim : int
+        Number of features.
+    seed : int
+        Seed of all draws.
+    kind : {"abrupt", "turning", "still"}
+        Change of theta: a new draw every `period` rounds, a rotation that takes `period` rounds, or none.
+    period : int, default 1
+        Number of rounds of a change.
+    decay : float, default 1.0
+        Ratio of the standard deviations of successive directions of contexts and theta.
+    noise : float, default 0.5
+        Standard deviation of the noise, relative to that of x^T theta.
+    """
 
     def __init__(
         self, arms: int, dim: int, seed: int, kind: str, period: int = 1, decay: float = 1.0, noise: float = 0.5
@@ -50,11 +68,11 @@ class DriftingLinear:
         self.noise = noise * float(np.sqrt(np.mean((typical @ self.draw_theta(0)) ** 2)))
 
     def draw_theta(self, number: int) -> np.ndarray:
-        """Draw theta number `number`, of shape (dim,)."""
+        """Return the random parameter (dim,) with this number, the same in every call."""
         return normalize_rows(stream(self.seed, 0, number).standard_normal(len(self.axes)) @ self.axes)
 
     def thetas(self, rounds: np.ndarray) -> np.ndarray:
-        """Return theta(t), of shape (n, dim), in these rounds (n,)."""
+        """Return the parameters theta(t), of shape (n, dim), in the rounds t given by `rounds` (n,)."""
         if self.kind == "turning":
             first, second = self.draw_theta(0), self.draw_theta(1)
             second = normalize_rows(second - (second @ first) * first)
@@ -85,24 +103,27 @@ def _problem_factory(dim: int, kind: str, period: int) -> Callable[[int], Enviro
 
 
 def Still(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Make a UCB bandit that forgets nothing, on a sketch if rows are wide."""
+    """Return a UCB bandit that forgets nothing: exact for fewer than `WIDE` features, else on a sketch."""
     return Forgetting(dim=dim, reg=reg, exploration=exploration, half_life=None, seed=seed)
 
 
 def Forgetting(
     *, dim: int, reg: float, exploration: float, half_life: float | None, wrong: float = 1.0, seed: int = 0
 ) -> Bandit:
-    """Make a UCB bandit with a half-life of `wrong * half_life` rounds, on a sketch if rows are wide."""
+    """Return a UCB bandit that forgets: the weight of a row halves every `wrong * half_life` rounds.
+
+    It is exact for fewer than `WIDE` features, else it works on a sketch. None as `half_life` means no forgetting.
+    """
     rule: dict[str, Any] = {"reg": reg, "exploration": exploration, "seed": seed}
     rule["half_life"] = None if half_life is None else wrong * half_life
     return OFUL(dim=dim, **rule) if dim < WIDE else SOFUL(dim=dim, size=SIZE, **rule)
 
 
 def policies(best: Mapping[str, Mapping[str, float]], dense: bool) -> tuple[Policy, ...]:
-    """Return the policies: one without forgetting, three with it, and the algorithms of other papers.
+    """Return the policies: one that does not forget, three that do, and algorithms of other papers.
 
-    `best` maps a policy to its tuned parameters. The half-lives are the best one, half of it and twice it. `dense` is
-    True if algorithms with dense matrices can play.
+    `best` maps the name of a policy to its tuned parameters. The three have the tuned half-life, half of it and twice
+    it. `dense` is True to include D-LinUCB and SW-LinUCB, which need matrices (dim, dim).
     """
     own = best["Forgetting"]
     found = [

@@ -35,7 +35,7 @@ class Chunk(NamedTuple):
 
 
 class Environment(Protocol):
-    """Bandit problem with `arms` rows of dimension `dim` in every round.
+    """Bandit problem in which every round offers `arms` contexts of `dim` features.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Environment(Protocol):
     dim: int
 
     def chunk(self, start: int, rounds: int) -> Chunk:
-        """Return the rounds start .. start + rounds - 1.
+        """Return contexts, expected rewards and rewards of the rounds start .. start + rounds - 1.
 
         Parameters
         ----------
@@ -272,7 +272,10 @@ def normalize_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def assemble_chunk(block: Callable[[int], Chunk], start: int, rounds: int) -> Chunk:
-    """Return the rounds start .. start + rounds - 1, cut from the blocks that hold them."""
+    """Return the rounds start .. start + rounds - 1 as a `Chunk`, cut from blocks of a fixed number of rounds.
+
+    `block(number)` returns the block with this number.
+    """
     first, last = start // BLOCK, (start + rounds - 1) // BLOCK
     blocks = [block(number) for number in range(first, last + 1)]
     offset = start - first * BLOCK
@@ -280,11 +283,11 @@ def assemble_chunk(block: Callable[[int], Chunk], start: int, rounds: int) -> Ch
 
 
 def gaussian_rows(seed: int, rounds: int, dim: int = 500) -> np.ndarray:
-    """Return rows (rounds, dim) of Wen, Yin et al. F.2, drawn from N(0, I_dim) and normalized, with a flat spectrum."""
+    """Return standard normal rows (rounds, dim), scaled to length 1. Source: Wen, Yin et al. F.2."""
     return normalize_rows(stream(seed, 0).standard_normal((rounds, dim)))
 
 
 def dataset_rows(dataset: Dataset, seed: int, rounds: int) -> np.ndarray:
-    """Draw normalized rows of the data set, without replacement until all are used."""
+    """Return random rows (rounds, d) of the data set, scaled to length 1; none is repeated until all are used."""
     order = stream(seed, 0).permutation(len(dataset.rows))
     return normalize_rows(dataset.rows[np.resize(order, rounds)])

@@ -38,9 +38,10 @@ def _sketch_policies(sizes: Sequence[int], blocks: Sequence[int], errors: Sequen
 
 
 def frontier_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per group: its least mean regret, also within shares of the exact model's costs.
+    """Return the table as one line per group of policies, with the least mean regret at several limits of cost.
 
-    A +- is the standard error over seeds. The exact model is OFUL at its best reg.
+    The limits are shares of the memory and of the time of exact ridge regression (OFUL) at its best penalty. The number
+    after +- is the standard error over seeds.
     """
     groups = {
         group: list(group_rows(own, policy_label).values()) for group, own in group_rows(rows, group_label).items()
@@ -72,7 +73,10 @@ def _regret_cell(rows: Sequence[Row]) -> str:
 
 
 def block_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per first block: mean regret and milliseconds a round, one column per error."""
+    """Return the table of the dyadic sketch: mean regret and milliseconds per round, one column per error bound.
+
+    There is one line for every number of rows of the sketch's first block.
+    """
     cells = group_rows(rows, lambda row: (row["params"]["size"], row["params"]["error"]))
     sizes, errors = (sorted({row["params"][name] for row in rows}) for name in ("size", "error"))
     return [

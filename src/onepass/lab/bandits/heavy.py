@@ -38,10 +38,10 @@ RULE = {"reg": 1.0, "exploration": 1.0}
 
 
 def HvtUCBPaper(*, dim: int, epsilon: float, nu: float, horizon: int, seed: int = 0) -> Bandit:
-    """Make Hvt-UCB with the constants of Wang et al.'s theorem, for rows and theta of length at most 1.
+    """Return Hvt-UCB with the constants of Wang et al.'s theorem, for rows and parameters of length at most 1.
 
-    The theorem is used with delta = 1 / (8T), where T is `horizon`. Its lemma needs four times delta, so the ellipsoids
-    hold with probability 1 - 1 / (2T).
+    The theorem is used with delta = 1 / (8 `horizon`). One of its lemmas needs four times this delta, so the confidence
+    ellipsoids hold with probability 1 - 1 / (2 `horizon`).
     """
     rule = Theory(parameter_bound=1.0, row_bound=1.0, delta=1.0 / (2.0 * horizon))
     return HvtUCB(dim=dim, epsilon=epsilon, nu=nu, horizon=horizon, reg=float(dim), exploration=rule, seed=seed)
@@ -60,10 +60,10 @@ def HvtUCBSketched(
     clip: float | None = None,
     seed: int = 0,
 ) -> Bandit:
-    """Make Hvt-UCB on a sketch of `size` rows.
+    """Return Hvt-UCB on a sketch of `size` rows.
 
-    `sketch` is one of `SKETCHES`, and `error` is the bound of dyadic sketches. All other arguments are those of
-    `HvtUCB`.
+    `sketch` is a name in `SKETCHES`, and `error` is the error bound of dyadic sketches; other sketches ignore it. The
+    other arguments are passed to `HvtUCB`.
     """
     return HvtUCB(
         dim=dim, design=SKETCHES[sketch](dim, size, error, reg), epsilon=epsilon, nu=nu, exploration=exploration,
@@ -92,10 +92,10 @@ def _hvt_policies(tail: Mapping[str, Any]) -> tuple[Policy, ...]:
 
 
 def policies(noise: Noise, epsilon: float, rounds: int, nu: float | None = None) -> tuple[Policy, ...]:
-    """Return all policies for fixed arms, each with the constants that its paper needs.
+    """Return all policies for a problem with fixed arms, each with the constants that its paper needs.
 
-    `epsilon` is the order of the moment minus 1, and `rounds` the horizon. `nu` is the scale of the noise, by default
-    its `size`.
+    `noise` is the noise of the rewards, whose moment of order 1 + `epsilon` is finite. `rounds` is the number of
+    rounds. `nu` is the scale of the noise; None takes the noise's `size`.
     """
     tail = {"epsilon": epsilon, "nu": typical_size(noise) if nu is None else nu}
     rewards = {"epsilon": epsilon, "moment": round(noise.reward_moment(1.0 + epsilon), 3), **RULE}

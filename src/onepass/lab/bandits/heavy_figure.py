@@ -32,7 +32,10 @@ def _heavy_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def bootstrap_interval(values: Sequence[float], samples: int = 10_000) -> tuple[float, float]:
-    """Return the bootstrap 95% interval of the mean (percentile method, always the same resamples)."""
+    """Return the lower and upper limit of a 95% bootstrap interval of the mean, by the percentile method.
+
+    The `samples` resamples are the same in every call.
+    """
     drawn = np.random.default_rng(0).integers(len(values), size=(samples, len(values)))
     low, high = np.quantile(np.asarray(values)[drawn].mean(axis=1), (0.025, 0.975))
     return float(low), float(high)

@@ -29,7 +29,7 @@ class Noise(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw independent values of the noise.
+        """Return independent random values of the noise.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Noise(ABC):
 
     @property
     def size(self) -> float:
-        """Median of |eta| times 1.4826."""
+        """Typical size of the noise eta: 1.4826 times the median of |eta|, the standard deviation of Gaussian noise."""
         return TYPICAL * float(brentq(lambda s: self.abs_cdf(s) - 0.5, 0.0, 1e6, xtol=1e-12))
 
     def reward_moment(self, order: float) -> float:
@@ -150,9 +150,7 @@ class StudentT(Noise):
 
 @dataclass(frozen=True)
 class Pareto(Noise):
-    """Centred Pareto noise scale (X - E X), P(X > x) = x^-index for x >= 1: skewed.
-
-    It has moments of every order below the index.
+    """Pareto noise with mean 0: scale (X - E X), where P(X > x) = x^-index for x >= 1. It is skewed to the right.
 
     Parameters
     ----------
@@ -167,7 +165,7 @@ class Pareto(Noise):
 
     @property
     def mean(self) -> float:
-        """Mean E X of the uncentred variable."""
+        """Mean E X of the Pareto variable X, before it is centred and scaled."""
         return self.index / (self.index - 1.0)
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

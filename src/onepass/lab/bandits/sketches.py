@@ -1,6 +1,6 @@
 """Experiments that compare ridge regression and Newton steps on the same sketches, for many values of reg.
 
-docs/sketches.md shows the results.
+docs/sketches_measured.md shows the results.
 
 The exploration of every policy is tuned at every reg on the data set optdigits, with separate seeds. Results are
 reported for the other data sets:
@@ -50,13 +50,20 @@ RULES: dict[str, Any] = {"UCB": UCB, "Thompson": SingleDrawThompson, "InverseGap
 def Sketched(
     *, dim: int, model: str, design: str, estimator: str, rule: str, reg: float, exploration: float, seed: int = 0
 ) -> Bandit:
-    """Make a bandit of ridge regression or Newton steps on one of `DESIGNS`, shared by all arms or per arm."""
+    """Return a bandit with ridge regression or Newton steps on an exact or sketched matrix.
+
+    `design` is a name in `DESIGNS`, `estimator` one in `ESTIMATORS`, and `rule` one in `RULES`. `model` is "shared" for
+    one model, or "arms" for a model per arm.
+    """
     made = ESTIMATORS[estimator](DESIGNS[design](dim, max(2, min(MOST, dim // PART)), reg))
     return Bandit(MODELS[model](made), RULES[rule](exploration), seed=seed, name="Sketched")
 
 
 def policies(model: str, rule: str, designs: tuple[str, ...]) -> tuple[Policy, ...]:
-    """Return policies for every reg: ridge regression on every design, and Newton steps on every sketch."""
+    """Return the policies at every ridge penalty: ridge regression on every design, and Newton steps on every sketch.
+
+    `designs` are names in `DESIGNS`. `model` and `rule` are passed to `Sketched`.
+    """
     found, start = [], {"model": model, "rule": rule, "reg": 1.0, "exploration": 0.1}
     for design in designs:
         for estimator in ("ridge",) if design == "Exact" else tuple(ESTIMATORS):
@@ -66,7 +73,10 @@ def policies(model: str, rule: str, designs: tuple[str, ...]) -> tuple[Policy, .
 
 
 def problem(seed: int, model: str, name: str) -> Environment:
-    """Make the problem of naming the class (models per arm), or of finding the target's example (shared model)."""
+    """Return a bandit problem made from the data set `name`.
+
+    If `model` is "arms", arms are classes and the context is an example. Else arms are examples, and one class pays.
+    """
     return Labels(load(name), seed) if model == "arms" else Classification(load(name), seed)
 
 

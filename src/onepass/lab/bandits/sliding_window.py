@@ -14,9 +14,10 @@ import numpy as np
 
 
 class SlidingWindow:
-    """SW-LinUCB with beta = exploration.
+    """SW-LinUCB: ridge regression on the last `window` rows, with upper confidence bounds.
 
-    It draws no random numbers, so `seed` has no effect.
+    `reg` is the ridge penalty, and `exploration` the multiplier of the confidence width. The bandit draws no random
+    numbers, so `seed` has no effect.
     """
 
     def __init__(self, *, dim: int, window: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0):
@@ -25,18 +26,18 @@ class SlidingWindow:
         self.sum_up()
 
     def sum_up(self) -> None:
-        """Recompute A and b from the rows in the window."""
+        """Recompute the matrix and the vector of the ridge regression from the rows in the window."""
         self.matrix = self.reg * np.eye(self.rows.shape[1]) + self.rows.T @ self.rows
         self.moment = self.rewards @ self.rows
 
     def decide(self, contexts: np.ndarray) -> int:
-        """Return the index of the row of contexts (K, dim) with the largest score."""
+        """Return the index of the row of contexts (K, dim) with the largest upper confidence bound."""
         solved = np.linalg.solve(self.matrix, np.column_stack([self.moment, contexts.T]))
         widths = np.einsum("ji,ij->j", contexts, solved[:, 1:])
         return int(np.argmax(contexts @ solved[:, 0] + self.beta * np.sqrt(np.maximum(widths, 0.0))))
 
     def learn(self, row: np.ndarray, reward: float) -> None:
-        """Learn a row (dim,) and its reward, in place of the oldest row of a full window."""
+        """Learn a row (dim,) and its reward. If the window is full, the row replaces the oldest one."""
         old, paid = self.rows[self.place].copy(), self.rewards[self.place]
         self.matrix += np.outer(row, row) - np.outer(old, old)
         self.moment += reward * row - paid * old
@@ -46,9 +47,9 @@ class SlidingWindow:
             self.sum_up()
 
     def memory_usage(self) -> int:
-        """Return the number of bytes of all arrays."""
+        """Return the number of bytes of the bandit's arrays."""
         return int(self.rows.nbytes + self.rewards.nbytes + self.matrix.nbytes + self.moment.nbytes)
 
     def error_bound(self) -> Any:
-        """Return 0, because the model is exact."""
+        """Return 0, because the matrix of this bandit is exact and not sketched."""
         return 0.0

@@ -33,7 +33,7 @@ class Stepwise:
         self.bandit = bandit
 
     def play(self, contexts: np.ndarray, rewards: np.ndarray) -> np.ndarray:
-        """Return the chosen arms (T,) of recorded rounds: contexts (T, K, d), rewards (T, K)."""
+        """Play T recorded rounds, with contexts (T, K, d) and rewards (T, K), and return the chosen arms (T,)."""
         arms = np.empty(len(contexts), np.int64)
         for t, rows in enumerate(contexts):
             decision = self.bandit.decide(rows)
@@ -100,7 +100,7 @@ class Experiment:
         _as_player(policy.build(dim=environment.dim, seed=0)).play(contexts, rewards)
 
     def step_size(self, rounds: int) -> int:
-        """Return the rounds of a step, so that a run has about 40 steps, each with at most 32 MB of contexts.
+        """Return the number of rounds in one step: a run has about 40 steps, each with at most 32 MB of contexts.
 
         Parameters
         ----------
@@ -120,8 +120,8 @@ class Experiment:
 class BanditTrial:
     """Trial of contextual bandits on one seed.
 
-    Regret is the sum over rounds of (max_a E reward_a - E reward of the chosen arm); cumulative reward sums paid
-    rewards.
+    Regret is the sum over rounds of the largest expected reward minus the expected reward of the chosen arm. The
+    cumulative reward is the sum of the rewards of the chosen arms.
     """
 
     def __init__(self, environment: Environment, policies: Sequence[Policy], seed: int) -> None:

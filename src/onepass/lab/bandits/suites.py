@@ -22,7 +22,10 @@ MOST_ROWS = 50  # largest number of rows of a sketch, as on MNIST
 
 
 def shared_policies(size: int, blocks: int, error: float = 8.0) -> tuple[Policy, ...]:
-    """Return all shared-parameter policies: fixed sketches of `size` rows, dyadic ones from `blocks` rows."""
+    """Return the policies with one model for all arms: exact ones, sketches of `size` rows and dyadic sketches.
+
+    The first block of a dyadic sketch has `blocks` rows, and `error` is the bound of its error.
+    """
     rule = {"reg": 1.0, "exploration": 0.1}
     sketch, dyadic = {"size": size, **rule}, {"size": blocks, "error": error, **rule}
     return (
@@ -40,14 +43,14 @@ def shared_policies(size: int, blocks: int, error: float = 8.0) -> tuple[Policy,
 
 
 def policies_over_sizes(sizes: Sequence[int], dyadic: Sequence[tuple[int, float]]) -> tuple[Policy, ...]:
-    """Return OFUL, fixed sketches at every size, and dyadic ones at every (first block, error).
+    """Return exact ridge regression, sketches of every size, and dyadic sketches at every pair (rows, error).
 
     Parameters
     ----------
     sizes : sequence of int
-        Rows of fixed sketches.
+        Numbers of rows of sketches with a fixed size.
     dyadic : sequence of (int, float)
-        First block and error of dyadic sketches.
+        Number of rows of the first block, and error bound, of dyadic sketches.
 
     Returns
     -------
@@ -126,7 +129,7 @@ def _dataset_problem(seed: int, name: str) -> Environment:
 
 
 def classification_factory(name: str) -> Callable[[int], Environment]:
-    """Return the function from a seed to its problem: a data set as a bandit."""
+    """Return a function from a seed to the problem of finding the examples of one class of the data set `name`."""
     return partial(_dataset_problem, name=name)
 
 
@@ -159,9 +162,9 @@ MNIST = tuple(replace(policy, params={**policy.params, **MNIST_BEST.get(policy.l
 
 
 def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Make a bandit that takes online Newton steps on one of the sketches `heavy.SKETCHES`.
+    """Return a UCB bandit that takes online Newton steps on a sketch of `size` rows.
 
-    Newton steps replace the ridge regression of the sketches' papers.
+    `sketch` is a name in `heavy.SKETCHES`. The papers on these sketches use ridge regression instead of Newton steps.
     """
     design = heavy.SKETCHES[sketch](dim, size, 8.0, reg)
     return Bandit(OnlineNewton(design), UCB(exploration), seed=seed, name="Newton")
@@ -176,7 +179,7 @@ RULES = {
 
 
 def OFULWithRule(*, dim: int, rule: str, reg: float, seed: int = 0) -> Bandit:
-    """Make a bandit of exact ridge regression with the exploration rule named `rule`, at the defaults of the rule."""
+    """Return a bandit of exact ridge regression with the exploration rule named `rule`, at the rule's defaults."""
     return OFUL(dim=dim, reg=reg, exploration=RULES[rule], seed=seed)
 
 

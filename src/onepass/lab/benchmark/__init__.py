@@ -1,4 +1,4 @@
-"""Benchmarks of `onepass bench`: speed and memory as ratios within one run, with the project's own bars.
+"""Benchmarks of `onepass bench`: speed and memory, relative to others within the same run.
 
 Some benchmarks play problems of the lab. Everything uses one thread unless a line says otherwise; set
 OPENBLAS_NUM_THREADS=1 before Python starts (`make bench` does).
@@ -38,7 +38,10 @@ from onepass.lab.benchmark.threads import speed_lines as threads_table
 
 
 def speed() -> str:
-    """Return the tables of speed as text: a line has a label, the measured value, a ratio and its reference."""
+    """Run all benchmarks of speed and memory, and return their tables as text, one measurement per line.
+
+    A line has a label, the measured value with its unit, a ratio, and the reference of the ratio.
+    """
     tables = (
         shared_table,
         decisions_table,
@@ -62,5 +65,5 @@ def speed() -> str:
 
 
 def regret() -> str:
-    """Return the measured regrets as text, one per line, beside the largest value that each may have."""
+    """Run all benchmarks of regret and mistakes, and return the results as text, beside the limits to keep."""
     return f"{shared_regret()}\n{tails_regret()}\n{kernels_regret()}\n{learners_regret()}"

@@ -38,9 +38,10 @@ def _basis_pass_seconds(bandit: Any) -> float:
 
 
 def sherman_morrison(dim: int, rows: int = 12) -> float:
-    """Return the seconds that dense LinUCB in NumPy takes to learn a row of one arm.
+    """Return the seconds that dense LinUCB in NumPy takes to learn one row of one arm, in `dim` features.
 
-    It updates A^-1 in place by a matrix of rank one, and computes theta.
+    The inverse of the arm's matrix is updated in place by a matrix of rank one, then the coefficients are computed. The
+    result is the median over `rows` rows.
     """
     from scipy.linalg.blas import dger
 
@@ -150,7 +151,10 @@ def _wide_lines() -> list[Line]:
 
 
 def interactions(count: int, arms: int, dim: int, seed: int, skew: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw rows (count, dim) in float32, rewards and arms; arm a has a chance of (a + 1)^-skew."""
+    """Draw random rows (count, dim) in float32, rewards (count,) and arms (count,).
+
+    Arm number a is drawn with a probability proportional to (a + 1)^-`skew`.
+    """
     rng = np.random.default_rng(seed)
     shares = np.cumsum(np.arange(1.0, arms + 1.0) ** -skew)
     rows = rng.standard_normal((count, dim), np.float32) / np.float32(dim**0.5)
@@ -160,7 +164,11 @@ def interactions(count: int, arms: int, dim: int, seed: int, skew: float) -> tup
 def scale_lines(
     arms: int = 100_000, dim: int = 256, count: int = 1_000_000, rank: int = 16, step: int = 50_000
 ) -> list[Line]:
-    """Train on `count` rows in batches and score all arms, with arms equally likely and skewed as popularity is."""
+    """Learn `count` rows in batches, score all arms, and return lines of the table that `onepass bench` prints.
+
+    This is done twice: with equally likely arms, and with arms whose frequencies fall as a power of their rank. `rank`
+    is the size of the sketch of an arm, and `step` the number of rows in a batch.
+    """
     small = op.PSILinUCB(dim=dim, rank=rank, model="disjoint", dtype="float32")
     small.learn(*interactions(2 * step, 50, dim, 0, 0.0)[:2], arm=interactions(2 * step, 50, dim, 0, 0.0)[2])  # compile
     lines: list[Line] = []
@@ -216,9 +224,9 @@ def _snapshot_lines(bandit: Any, arms: int, dim: int) -> list[Line]:
 
 
 def call_microseconds(dtype: str, rows: int, estimator: str = "ridge") -> float:
-    """Return the microseconds in which a bandit chooses among 1,000 arms with 50 features and rank 8, and learns.
+    """Return the microseconds in which a bandit chooses among 1,000 arms and learns the reward, call by call.
 
-    The bandit has learned `rows` rows of each arm before.
+    Contexts have 50 features, and every arm has a sketch of rank 8. The bandit has learned `rows` rows in all before.
     """
     rng = np.random.default_rng(0)
     bandit = op.PSILinUCB(dim=50, rank=8, estimator=estimator, model="disjoint", dtype=dtype)
@@ -234,7 +242,10 @@ def call_microseconds(dtype: str, rows: int, estimator: str = "ridge") -> float:
 
 
 def speed_lines() -> list[Line]:
-    """Return the table's lines on models per arm; those on Magazine Subscriptions only if its data are available."""
+    """Measure bandits with one model per arm, and return lines of the table that `onepass bench` prints.
+
+    Lines on the data set Magazine Subscriptions are included only if its files are available.
+    """
     lines = []
     for dtype, rows, state in (
         ("float64", 0, "the first 3,000 rounds"),

@@ -48,7 +48,7 @@ MODELS: dict[str, tuple[int, int, Callable[[], Any]]] = {  # dim, rows, function
 
 
 def stream(dim: int, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw contexts (rows, dim) and rewards."""
+    """Draw contexts (rows, dim) and rewards (rows,), which are the first column of the contexts."""
     x = np.random.default_rng(seed).standard_normal((rows, dim))
     return x, x[:, 0].copy()
 
@@ -137,7 +137,7 @@ def _row_lines(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "
 
 
 def batches(arms: int, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield batches of contexts, rewards and arms, until each of `arms` arms has had `rows` rows."""
+    """Yield random batches of contexts (n, DIM), rewards (n,) and arms (n,); each arm gets `rows` rows in all."""
     rng, total = np.random.default_rng(0), arms * rows
     for start in range(0, total, BATCH):
         count = min(BATCH, total - start)
@@ -211,7 +211,7 @@ def _arm_lines(arms: int, rows: int, *, ray: str | None = "local", repeats: int 
 
 
 class DelayedTransport:
-    """Transport to shards with a delay per round trip; messages sent together arrive together."""
+    """Connection to the shards of a bandit that waits `delay` seconds per round trip, as a slow network would."""
 
     def __init__(self, transport: Any):
         self.transport, self.delay, self.trips = transport, 0.0, 0
@@ -220,7 +220,7 @@ class DelayedTransport:
         return getattr(self.transport, name)
 
     def gather(self, calls: list[Any]) -> list[Any]:
-        """Return the answers of the shards after one delay."""
+        """Send the calls to the shards, wait for one delay, and return the answers of the shards."""
         self.trips += 1
         time.sleep(self.delay)
         found: list[Any] = self.transport.gather(calls)
@@ -260,7 +260,7 @@ def _latency_lines(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeat
 
 
 def main(arguments: list[str]) -> None:
-    """Print the lines of one benchmark."""
+    """Run the benchmark that the command-line arguments name, and print its measurements."""
     what, given = arguments[0], [int(one) for one in arguments[1:] if one != HERE]
     if what == "rows":
         connect("local")

@@ -49,7 +49,7 @@ async def serve() -> None:
 
 
 def examples(options: argparse.Namespace) -> list[list[str]]:
-    """Return the text lines of every kind of request, in Vowpal Wabbit's format."""
+    """Return the text lines of every kind of request in Vowpal Wabbit's format: the context, then one line per arm."""
     found = make_traffic(options)
     texts = [["shared |c " + _format_features(context)] for context in found.contexts]
     for lines, rows in zip(texts, found.arms, strict=True):
@@ -118,7 +118,7 @@ def _measure_daemon(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the measurements of every turn as JSON, then the ratios."""
+    """Measure both services under the same load several times, and print every measurement and the ratios as JSON."""
     parser = argument_parser(__doc__)
     parser.add_argument("--serve", action="store_true", help="be the daemon")
     options = parser.parse_args()

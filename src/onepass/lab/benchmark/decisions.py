@@ -65,7 +65,7 @@ def _play_per_arm(arms: int = 10, dim: int = 20, rounds: int = 5000) -> list[Lin
 
 
 def speed_lines() -> list[Line]:
-    """Measure decisions, and return lines of the table that `onepass bench` prints."""
+    """Measure decisions by several exploration rules, and return lines of the table that `onepass bench` prints."""
     slow = f"Thompson({DRAWS} draws)"
     small = _rule_lines(20, 50, None, {"InverseGap": 1.2})
     spent = small[-1][1]

@@ -14,9 +14,10 @@ STATES, INPUTS, ROWS, REPEATS = 20, 10, 2_000, 100
 
 
 def step_microseconds(**options: Any) -> tuple[float, float]:
-    """Return the least microseconds of a step with 20 states and 10 inputs, and of one solve and one append.
+    """Return the microseconds of one step of system identification, and of one linear solve and row update alone.
 
-    The two take turns, so that other work on the machine slows both.
+    The system has 20 states and 10 inputs. Both times are the smallest of many runs. Runs of the two alternate, so that
+    other work on the machine slows both.
     """
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((ROWS, STATES + INPUTS))
@@ -36,7 +37,7 @@ def step_microseconds(**options: Any) -> tuple[float, float]:
 
 
 def speed_lines() -> list[Line]:
-    """Return the table's lines on system identification."""
+    """Measure system identification, and return lines of the table that `onepass bench` prints."""
     lines = []
     for name, options in (("noise estimated", {}), ("noise known", {"nu": 1.0})):
         step, floor = step_microseconds(**options)

@@ -18,10 +18,10 @@ CHUNK = 20  # rounds of one bandit before the turn of the other bandit
 
 
 def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarray, Kernel, np.ndarray, np.ndarray]:
-    """Return a problem with arms that are uniform in the unit square.
+    """Return a random kernel-bandit problem whose arms are points of the unit square.
 
-    The result has the arms (arms, 2), a kernel, the mean rewards f (arms,) drawn from its Gaussian process, and noise
-    (rounds,).
+    The result has the arms (arms, 2), the kernel, their mean rewards (arms,) drawn from the kernel's Gaussian process,
+    and the noise (rounds,) of the rewards, with standard deviation `noise`.
     """
     rng = np.random.default_rng(seed)
     points, kernel = rng.random((arms, 2)), op.RBF(0.2)
@@ -33,7 +33,7 @@ def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarra
 
 
 def play_seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
-    """Return the seconds of playing one round per entry of `noise`, with the mean rewards `f` of the arms."""
+    """Play one round for every entry of `noise` (rounds,), and return the seconds; `f` (arms,) are the mean rewards."""
     began = time.perf_counter()
     for extra in noise:
         arm = bandit.decide().arm
@@ -42,10 +42,11 @@ def play_seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
 
 
 class RowPerPlay:
-    """Exact GP-UCB as it is usually made fast, with one row per play.
+    """Exact GP-UCB in the usual fast form, whose matrix gets one row for every play.
 
-    It stores V = L^-1 K(X_t, A), where K(X_t, A) is the kernel between plays and arms and L L^T = K(X_t, X_t) + reg I.
-    A round costs O(A t) for A arms after t plays.
+    Row t of the matrix V (t, A) is computed from the kernel between play t and all A arms, and from the rows above: V =
+    L^-1 K, where K (t, A) is the kernel between plays and arms, and L is the Cholesky factor of the kernel matrix of
+    the plays plus reg I. A round costs O(A t).
     """
 
     def __init__(self, points: np.ndarray, kernel: Kernel, reg: float, rounds: int):
@@ -54,11 +55,11 @@ class RowPerPlay:
         self.means, self.variances = np.zeros(len(points)), kernel.diagonal(points)
 
     def decide(self) -> int:
-        """Return the arm with the largest sum of its mean and 2 standard deviations."""
+        """Return the index of the arm with the largest posterior mean plus 2 posterior standard deviations."""
         return int((self.means + DEVIATIONS * np.sqrt(self.variances)).argmax())
 
     def learn(self, arm: int, reward: float) -> None:
-        """Add the row of one play: the arm and its reward."""
+        """Update the posterior of all arms after one play of `arm` with this reward."""
         t, rows = self.used, self.rows
         covariance = self.kernel.gram(self.points[arm : arm + 1], self.points)[0] - rows[:t, arm] @ rows[:t]
         scale = np.sqrt(max(covariance[arm], 0.0) + self.reg)
@@ -69,7 +70,7 @@ class RowPerPlay:
 
 
 def row_per_play_seconds(points: np.ndarray, kernel: Kernel, f: np.ndarray, noise: np.ndarray, reg: float) -> float:
-    """Return the seconds in which `RowPerPlay` plays one round for every entry of `noise`."""
+    """Play `RowPerPlay` for one round per entry of `noise`, and return the seconds; `f` are the arms' mean rewards."""
     bandit = RowPerPlay(points, kernel, reg, len(noise))
     began = time.perf_counter()
     for extra in noise:
@@ -79,9 +80,9 @@ def row_per_play_seconds(points: np.ndarray, kernel: Kernel, f: np.ndarray, nois
 
 
 def row_per_play_seconds_by_integration(points: np.ndarray, kernel: Kernel, rounds: int, repeats: int = 10) -> float:
-    """Estimate the seconds of `rounds` rounds of `RowPerPlay`, which would take minutes to play.
+    """Estimate the seconds that `RowPerPlay` takes for `rounds` rounds, without playing all of them.
 
-    Ten rounds are timed with V filled to each of 9 levels, and the times are integrated.
+    At 9 numbers of earlier plays, `repeats` rounds are timed; these times are integrated over the rounds.
     """
     bandit = RowPerPlay(points, kernel, 0.01, rounds)
     bandit.rows[:] = 1e-3  # in memory, as rows that were learned would be
@@ -115,7 +116,7 @@ def _play_new_arms(bandit: op.Bandit, rounds: int) -> tuple[float, float]:
 
 
 def speed_lines() -> list[Line]:
-    """Return the table's lines on kernel bandits."""
+    """Measure kernel bandits, and return lines of the table that `onepass bench` prints."""
     lines: list[Line] = []
     for arms, allowed in ((1_000, 0.15), (ARMS, 0.34)):
         points, kernel, f, noise = game(arms, 0.1, 1_000)
@@ -159,9 +160,9 @@ def speed_lines() -> list[Line]:
 
 
 def processor_time_line(suite: str, seeds: int, rounds: int | None = None) -> Line:
-    """Return a line that compares the processor times of BKB and GPUCB on the experiment `suite`.
+    """Compare the processor times of the bandits BKB and GPUCB, and return a line of the table of `onepass bench`.
 
-    The line has the median over seeds. The two policies play chunks of rounds in turns.
+    `suite` is the name of an experiment. The line has the median over seeds. The bandits alternate every 20 rounds.
     """
     study, spent = find(suite), []
     assert isinstance(study, KernelStudy)
@@ -189,9 +190,10 @@ def _processor_time_lines(seeds: int = 20) -> list[Line]:
 
 
 def regret() -> str:
-    """Return the regret of both BKBs relative to exact GP-UCB, 20 seeds.
+    """Return the regret of the bandit BKB relative to exact GP-UCB as text, one line per problem and variant of BKB.
 
-    digits-tuning is left out, because it takes 6 minutes.
+    The variants choose their dictionary anew in every round, or when it has become stale. Regrets are means of 20
+    seeds.
     """
     lines = []
     for suite in ("gp-1d", "gp-2d", "gp-5d", "gp-2d-staleness", "branin", "hartmann6"):

@@ -38,7 +38,7 @@ STREAM = 4_500_000
 
 
 def microseconds(policy: Policy, stream: Stream, examples: Examples, repeats: int = 3) -> float:
-    """Return the microseconds to decide and learn one example, the median over `repeats` new learners."""
+    """Return the microseconds to decide and learn one example: the median over `repeats` new learners of a policy."""
     fresh = (build_learner(policy, stream, 0) for _ in range(repeats))
     return median(op.progressive_validation(learner, *examples).microseconds_per_example for learner in fresh)
 
@@ -75,7 +75,7 @@ def _long_stream_lines(examples: int = STREAM, step: int = 50_000) -> list[Line]
 
 
 def speed_lines() -> list[Line]:
-    """Return the table's lines on online kernel learners."""
+    """Measure online kernel learners, and return lines of the table that `onepass bench` prints."""
     try:
         stream, other = (
             random_order_factory("ijcnn1", standardized=False)(0),
@@ -115,9 +115,10 @@ def _format_line(what: str, found: float, bar: float) -> str:
 
 
 def regret() -> str:
-    """Return mistake rates as text: the recommended learner on raw features, FORKS as published, and all learners.
+    """Return mistake rates of online kernel learners as text, beside the limits that they must keep.
 
-    It takes about 15 seconds.
+    They are those of the recommended learners on raw features, of FORKS with its published settings, and of all
+    learners. It takes about 15 seconds.
     """
     nystrom, wide, _ = RECOMMENDED
     lines: list[str] = []

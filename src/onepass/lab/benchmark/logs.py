@@ -1,4 +1,4 @@
-"""Cost of logs: evaluation of many frozen policies in one pass, against obp's arithmetic; reading of other formats."""
+"""Cost of logs: evaluation of many fixed policies in one pass, and reading of other formats."""
 
 import resource
 import sys
@@ -20,7 +20,7 @@ SHARE = 5  # obp's arithmetic is timed on a fifth of the rows, because its time 
 
 
 def policies(seed: int = 0) -> tuple[ev.LinearPolicy, dict[str, Any]]:
-    """Return the policy that writes the log, and linear policies near the best one, by name."""
+    """Return a linear policy that writes the log, and a dictionary of linear policies that are evaluated on the log."""
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=(ARMS, WIDTH)) / np.sqrt(WIDTH)
     return ev.LinearPolicy(0.3 * theta, 0.5, 0.1), {
@@ -29,7 +29,10 @@ def policies(seed: int = 0) -> tuple[ev.LinearPolicy, dict[str, Any]]:
 
 
 class Stream:
-    """Blocks of a synthetic log; `seconds` is the time spent on generating them."""
+    """Synthetic log of `rows` rows, as an iterable over blocks; the policy `logger` chooses the arms.
+
+    The attribute `seconds` is the time spent on generating the blocks.
+    """
 
     def __init__(self, logger: ev.LinearPolicy, rows: int, seed: int = 1):
         self.logger, self.rows, self.rng, self.seconds = logger, rows, np.random.default_rng(seed), 0.0
@@ -74,10 +77,10 @@ def _obp_seconds(log: ev.Log, policy: Any, predicted: np.ndarray, repeats: int) 
 
 
 def measure_policies(size: int = ROWS) -> tuple[float, float, float, float, float]:
-    """Evaluate all policies on one log.
+    """Evaluate all policies in one pass over a log of `size` rows, and return five measurements.
 
-    Returns the seconds over all rows and policies; the peak memory in MB; the seconds per policy by obp's arithmetic
-    with its bootstrap and without; and the seconds of the policies' own probabilities, per policy.
+    They are the seconds for all policies; the peak memory in MB; the seconds that the arithmetic of obp takes for one
+    policy, with its bootstrap and without; and the seconds in which one policy computes its probabilities.
     """
     logger, frozen = policies()
     ev.evaluate_many(Stream(logger, BLOCK), frozen)
@@ -101,9 +104,10 @@ def measure_policies(size: int = ROWS) -> tuple[float, float, float, float, floa
 
 
 def megabytes_per_second(lazy: bool, lines: int = 20_000) -> float:
-    """Return the MB per second of processor time at which a dsjson file is read: eight actions, and 1.4 kB per line.
+    """Return the MB of a dsjson file that are read per second of processor time.
 
-    `lazy` is True to read the file lazily.
+    dsjson is the log format of Azure Personalizer and Vowpal Wabbit. The file has `lines` lines of 1.4 kB with eight
+    actions each. If `lazy` is True, parts of a line are decoded only when used.
     """
     from onepass.log import Decision, Event, Outcome
     from onepass.log.formats import dsjson
@@ -133,7 +137,7 @@ def megabytes_per_second(lazy: bool, lines: int = 20_000) -> float:
 
 
 def speed_lines() -> list[Line]:
-    """Return the table's lines on logs."""
+    """Measure the evaluation and the reading of logs, and return lines of the table that `onepass bench` prints."""
     spent, most, whole, bare, own = measure_policies()
     full = bare + (whole - bare) * OBP_REPEATS / REPEATS
     each, lazy, plain = spent / POLICIES, megabytes_per_second(True), megabytes_per_second(False)

@@ -18,10 +18,9 @@ Step = Callable[[np.ndarray], None]  # choose for a context (DIM,), learn the re
 
 
 def plain_numpy() -> Step:
-    """Return a step of LinUCB in twelve lines of NumPy.
+    """Return a function that does one step of LinUCB in twelve lines of NumPy: choose an arm for a context and learn.
 
-    All A_a^-1 are in one array (K, d, d). Scores are one `einsum`, and a row is learned by the Sherman-Morrison
-    formula.
+    The inverse matrices of all arms are in one array (K, d, d). A row is learned by the Sherman-Morrison formula.
     """
     inverses = np.tile(np.eye(DIM), (ARMS, 1, 1))
     moments, thetas = np.zeros((ARMS, DIM)), np.zeros((ARMS, DIM))
@@ -100,7 +99,7 @@ PEERS: dict[str, tuple[Callable[[], Step], int]] = {
 
 
 def microseconds(make: Callable[[], Step], rounds: int) -> float:
-    """Return the mean microseconds of a step over `rounds` rounds; the first step is not counted."""
+    """Return the mean microseconds of the step that `make` returns, over `rounds` rounds after an untimed first one."""
     step, contexts = make(), np.random.default_rng(0).standard_normal((rounds + 1, DIM))
     step(contexts[0])
     start = time.perf_counter()
@@ -110,7 +109,7 @@ def microseconds(make: Callable[[], Step], rounds: int) -> float:
 
 
 def speed_lines() -> list[Line]:
-    """Return one line of the table for plain NumPy and one for every installed package."""
+    """Measure NumPy and every installed package, and return lines of the table that `onepass bench` prints."""
     ours = call_microseconds("float64", 0)
     task = "the same task (K=1,000 d=50, first rounds) in"
     lines = [(f"{task} plain NumPy", spent := microseconds(plain_numpy, 500), "us", spent / ours, "times onepass")]

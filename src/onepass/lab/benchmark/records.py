@@ -15,7 +15,10 @@ REQUESTS, TURNS, KNOWN = 300, 9, 400
 
 
 def requests(seed: int, count: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Make requests of ten features, and 20 of 60 arms with five features each: words, numbers, booleans."""
+    """Return `count` random requests, each with the ten features of a user and the five features of 20 arms.
+
+    Features are words, numbers and booleans. The arms of a request are 20 of 60.
+    """
     rng = np.random.default_rng(seed)
     arms = {
         f"a{k}": {
@@ -36,7 +39,10 @@ def requests(seed: int, count: int) -> list[tuple[dict[str, Any], dict[str, Any]
 
 
 def microseconds(works: dict[str, Callable[[Any, Any], Any]], asked: Any) -> dict[str, float]:
-    """Return the least microseconds per request of every function in `works`, by name; the functions take turns."""
+    """Return the least microseconds per request of every function in `works`, by name.
+
+    A function takes a user and arms; `asked` are the requests. The functions alternate.
+    """
     least = dict.fromkeys(works, np.inf)
     for _ in range(TURNS):
         for name, work in works.items():
@@ -48,7 +54,7 @@ def microseconds(works: dict[str, Callable[[Any, Any], Any]], asked: Any) -> dic
 
 
 def speed_lines() -> list[Line]:
-    """Return the table's lines on making rows of dictionaries, and then on deciding and learning."""
+    """Measure contexts that are dictionaries, and return lines of the table that `onepass bench` prints."""
     from sklearn.feature_extraction import FeatureHasher
 
     users, items = op.Records(), op.Records()

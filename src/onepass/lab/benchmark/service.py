@@ -67,18 +67,18 @@ async def _send_request(link: Any, request: bytes) -> bytes:
 
 
 class Traffic(NamedTuple):
-    """Requests of `KINDS` kinds.
+    """Requests to a service: `KINDS` different contexts with their arms, which are sent in turn.
 
     Parameters
     ----------
-    contexts : array of shape (n, CONTEXT)
-        Context of every kind.
-    arms : array of shape (n, K, ARM)
-        Features of the arms of every kind.
-    chances : array of shape (n, K)
-        Click probabilities.
+    contexts : array of shape (KINDS, CONTEXT)
+        Context of every request.
+    arms : array of shape (KINDS, K, ARM)
+        Features of the K arms of every request.
+    chances : array of shape (KINDS, K)
+        Click probability of every arm.
     lots : array of shape (number of decisions,)
-        Uniform numbers; a decision is clicked if its number is below the click probability.
+        Uniform random numbers; a decision is clicked if its number is below the click probability of the arm.
     """
 
     contexts: np.ndarray
@@ -88,7 +88,7 @@ class Traffic(NamedTuple):
 
 
 def make_traffic(options: argparse.Namespace) -> Traffic:
-    """Return the requests of a load; they are equal in every call with equal options."""
+    """Return the requests of a load that `options` describe; equal options give equal requests."""
     rng = np.random.default_rng(0)
     contexts = rng.standard_normal((KINDS, CONTEXT)).round(3)
     arms = rng.standard_normal((KINDS, options.arms, ARM)).round(3)
@@ -138,14 +138,17 @@ async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def summarize_load(options: argparse.Namespace, latencies: list[float], taken: float) -> dict[str, Any]:
-    """Return rate and latency quantiles without the first tenth; times are in seconds."""
+    """Return the decisions per second, and the median and 99% quantile of the latency in milliseconds, by name.
+
+    `latencies` and `taken` are in seconds. The first tenth of the latencies is left out.
+    """
     found = np.array(latencies[len(latencies) // 10 :])
     p50, p99 = (round(1e3 * float(np.quantile(found, q)), 2) for q in (0.5, 0.99))
     return {"arms": options.arms, "decisions_per_s": round(len(latencies) / taken), "p50_ms": p50, "p99_ms": p99}
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Start a service, run the load, stop the service, and return the measurements by name."""
+    """Start a decision service, send it the requests that `options` describe, and return the measurements by name."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "load.toml")
         path.write_text(LOOP.format(context=CONTEXT, arm=ARM, wait=options.wait, durability=options.durability))
@@ -177,7 +180,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def cpu_seconds(process: int) -> float:
-    """Return processor seconds of a process and its children, or nan where /proc is missing."""
+    """Return the processor seconds of a process and its children, or NaN on systems without /proc."""
     total = 0.0
     try:
         for one in (process, *children(process)):
@@ -189,13 +192,13 @@ def cpu_seconds(process: int) -> float:
 
 
 def children(process: int) -> list[int]:
-    """Return the running child processes of a process."""
+    """Return the process numbers of the running children of a process."""
     found = Path(f"/proc/{process}/task").glob("*/children")
     return [int(child) for path in found for child in path.read_text().split()]
 
 
 def resident_megabytes(process: int) -> float:
-    """Return resident memory of a process and its children, or nan where /proc is missing."""
+    """Return the resident memory of a process and its children in MB, or NaN on systems without /proc."""
     try:
         found = [Path(f"/proc/{one}/statm").read_text().split()[1] for one in (process, *children(process))]
     except OSError:
@@ -210,7 +213,7 @@ def _sample_memory(process: int, every: float, over: threading.Event, memory: li
 
 
 def argument_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return the parser of a load's options."""
+    """Return the parser of the command-line options that describe a load."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--arms", type=int, default=20)
     parser.add_argument("--rate", type=float, default=1_000.0, help="decisions a second")

@@ -1,4 +1,4 @@
-"""Cost of a round with one shared model, against its unavoidable BLAS calls and against plain NumPy, in medians."""
+"""Cost of a round with one shared model, relative to its unavoidable matrix operations and to plain NumPy."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from onepass.lab import find, runner
 
 
 def median_microseconds(call: Callable[[], object], repeats: int = 7, inner: int = 200) -> float:
-    """Return the median over `repeats` of the mean time of `inner` calls."""
+    """Return the microseconds of one call: the median over `repeats` measurements, each of `inner` calls."""
     call()
     times = []
     for _ in range(repeats):
@@ -25,7 +25,7 @@ def median_microseconds(call: Callable[[], object], repeats: int = 7, inner: int
 
 
 def game(rounds: int, arms: int, dim: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Draw unit contexts (rounds, arms, dim) and rewards (rounds, arms)."""
+    """Draw random contexts (rounds, arms, dim) of length 1, and uniform rewards (rounds, arms)."""
     rng = np.random.default_rng(seed)
     contexts = rng.standard_normal((rounds, arms, dim))
     contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
@@ -33,9 +33,10 @@ def game(rounds: int, arms: int, dim: int, seed: int = 0) -> tuple[np.ndarray, n
 
 
 def blas_floor_microseconds(arms: int, dim: int, size: int) -> float:
-    """Return the microseconds of the BLAS calls that a round with a sketch cannot avoid.
+    """Return the microseconds of the matrix operations that a round with a sketch of `size` rows cannot avoid.
 
-    A round multiplies K rows by the sketch and solves one system. Once per `size` rows it decomposes the sketch.
+    In every round, the contexts of all arms are multiplied by the sketch, and one system is solved. Once per `size`
+    rounds the sketch is decomposed.
     """
     rng = np.random.default_rng(0)
     rows, sketch = rng.standard_normal((arms, dim)), rng.standard_normal((2 * size, dim))
@@ -59,7 +60,10 @@ def blas_floor_microseconds(arms: int, dim: int, size: int) -> float:
 
 
 def dense_round_microseconds(arms: int, dim: int) -> float:
-    """Return the microseconds of a round of dense OFUL in NumPy: theta, scores, choice and update of A^-1."""
+    """Return the microseconds of a round of exact ridge regression with UCB in NumPy, without a sketch.
+
+    A round scores `arms` contexts of `dim` features, chooses one, and updates the inverse matrix.
+    """
     contexts, rewards = game(1, arms, dim)
     rows, inverse, moment = contexts[0], np.eye(dim), np.zeros(dim)
 
@@ -76,9 +80,9 @@ def dense_round_microseconds(arms: int, dim: int) -> float:
 
 
 def round_microseconds(bandit: Any, arms: int, rounds: int, repeats: int = 7) -> float:
-    """Return the median microseconds per round of `play` in calls of 50 new rounds, as the runner makes them.
+    """Return the median microseconds per round in which a bandit plays recorded rounds, 50 rounds per call.
 
-    There are `repeats + 1` passes. The first one fills the model and is not counted.
+    The rounds are played `repeats + 1` times. The first pass fills the model and is not counted.
     """
     contexts, rewards = game(rounds, arms, bandit.model.dim)
     times, chunk = [], np.empty((50, arms, bandit.model.dim))
@@ -95,7 +99,7 @@ def round_microseconds(bandit: Any, arms: int, rounds: int, repeats: int = 7) ->
 
 
 def stepwise_microseconds(bandit: Any, arms: int) -> float:
-    """Return the microseconds of one `decide` and one `learn`, called from Python."""
+    """Return the microseconds of one `decide` and one `learn` together, called from Python."""
     contexts, rewards = game(1, arms, bandit.model.dim)
     rows, reward = contexts[0], float(rewards[0, 0])
 
@@ -124,7 +128,10 @@ Line = tuple[str, float, str, float, str]
 
 
 def speed_lines() -> list[Line]:
-    """Return the table's lines on one shared model: label, measured value, unit, ratio or bound, and its reference."""
+    """Measure bandits with one shared model, and return lines of the table that `onepass bench` prints.
+
+    A line has a label, the measured value, its unit, a ratio, and the reference of the ratio.
+    """
     least = blas_floor_microseconds(
         10, 784, 50
     )  # first: later, freed memory may put its arrays on huge pages, twice as fast for a GEMM
@@ -161,10 +168,10 @@ def speed_lines() -> list[Line]:
 
 
 def regret() -> str:
-    """Return ratios of regrets on MNIST as text.
+    """Return ratios of regrets on MNIST as text: dyadic sketches relative to exact regression and to fixed sketches.
 
-    The first are those of tuned policies over 20 seeds. The others are at small reg over ten target classes, where
-    sketches of a fixed size fail.
+    The first lines have tuned policies and 20 seeds. The others have small ridge penalties, where sketches of a fixed
+    size fail.
     """
     from statistics import fmean
 

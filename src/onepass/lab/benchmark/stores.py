@@ -17,14 +17,14 @@ GROUPS = ((1, 300), (10, 2_000), (100, 10_000), (1_000, 20_000))  # records a co
 
 
 def decisions(count: int) -> list[Decision]:
-    """Make records of decisions between ten arms, 500 bytes each."""
+    """Return `count` records of decisions between ten arms, each of about 500 bytes."""
     p = np.random.default_rng(0).dirichlet(np.ones(ARMS)).tolist()
     every = {"loop": "bench", "time": 0, "places": [3], "propensities": [p[3]], "probabilities": p, "scores": p}
     return [Decision(id=f"{number}", **every) for number in range(count)]
 
 
 def append_microseconds(size: int, count: int) -> float:
-    """Return the microseconds per record in which `count` records are appended in batches of `size`."""
+    """Write `count` records to a log on disk in batches of `size`, and return the microseconds per record."""
     with tempfile.TemporaryDirectory() as folder, SqliteStore(Path(folder) / "log") as store:
         records = decisions(count)
         begun = perf_counter()
@@ -34,7 +34,7 @@ def append_microseconds(size: int, count: int) -> float:
 
 
 def speed_lines() -> list[Line]:
-    """Return the table's lines on durable records."""
+    """Measure durable writes to a log, and return lines of the table that `onepass bench` prints."""
     lines: list[Line] = []
     for size, count in GROUPS:
         found = append_microseconds(size, count)

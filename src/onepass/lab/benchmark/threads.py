@@ -18,18 +18,18 @@ BAR = 1.6  # least number of calls of two threads, relative to one thread
 
 
 class EmptyMethods(SharedObject):
-    """Methods that do nothing, with the lock and without."""
+    """Object with a reader-writer lock whose methods do nothing, to measure the cost of the lock."""
 
     def plain(self) -> None:
-        """Do nothing."""
+        """Do nothing, without the lock."""
 
     @reading
     def read(self) -> None:
-        """Do nothing, as a reader."""
+        """Do nothing while the lock is held for reading."""
 
     @writing
     def write(self) -> None:
-        """Do nothing, as a writer."""
+        """Do nothing while the lock is held for writing."""
 
 
 def _calls_per_second(call: Callable[[], Any], threads: int, seconds: float) -> float:
@@ -52,17 +52,17 @@ def _calls_per_second(call: Callable[[], Any], threads: int, seconds: float) -> 
 
 
 def thread_gain(call: Callable[[], Any], seconds: float = 1.0, repeats: int = 5) -> tuple[float, float]:
-    """Return microseconds per call of one thread, and the throughput of two threads relative to one; medians."""
+    """Return the microseconds per call of one thread, and the throughput of two threads relative to one.
+
+    Both are medians over `repeats` measurements of `seconds` seconds each.
+    """
     call()
     both = [(_calls_per_second(call, 1, seconds), _calls_per_second(call, 2, seconds)) for _ in range(repeats)]
     return 1e6 / float(np.median([one for one, _ in both])), float(np.median([two / one for one, two in both]))
 
 
 def speed_lines() -> list[Line]:
-    """Return the table's lines on threads.
-
-    Two threads read one bandit with 784 features, a sketch of 50 rows and 10 arms; then the lock is measured alone.
-    """
+    """Measure two threads that use one bandit, and the lock alone; return lines of the table of `onepass bench`."""
     rng, empty = np.random.default_rng(0), EmptyMethods()
     bandit, contexts = op.SOFUL(dim=784, size=50), rng.standard_normal((10, 784))
     bandit.learn(rng.standard_normal((300, 784)), rng.standard_normal(300))

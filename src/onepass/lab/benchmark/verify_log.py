@@ -67,7 +67,11 @@ def _generate(path: Path, decisions: int, joins: int) -> int:
 
 
 def measure(path: Path, workers: int) -> dict[str, float]:
-    """Verify a log in a separate process and return the seconds. Raises ValueError if the log is wrong."""
+    """Verify the log at `path` with `workers` processes, and return the seconds by name.
+
+    "wall" is the elapsed time, "own" and "others" are the processor times of the main process and of the workers.
+    Raises ValueError if the log is not valid.
+    """
     begun = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", VERIFY, path, f"{workers}"], check=True, stdout=subprocess.PIPE)
     ok, own, others = json.loads(done.stdout)
@@ -77,7 +81,10 @@ def measure(path: Path, workers: int) -> dict[str, float]:
 
 
 def compare(decisions: int, joins: int, workers: int) -> dict[str, Any]:
-    """Return the seconds in which one process and `workers` processes verify one log, and their ratios."""
+    """Return the seconds in which one process and `workers` processes verify the same generated log, and their ratios.
+
+    The log has `decisions` decisions, and a complete copy of the model after every `joins` of them.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.sqlite"
         last = _generate(path, decisions, joins)
@@ -98,7 +105,7 @@ def _round_seconds(found: dict[str, float]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print the measurements as JSON."""
+    """Compare the verification by one and by several processes, and print the measurements as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--decisions", type=int, default=100_000, help="of the log")
     parser.add_argument("--joins", type=int, default=5_000, help="between two whole checkpoints")

@@ -25,13 +25,13 @@ def regulator(*, estimator: str, optimism: float, seed: int) -> AdaptiveLQR:
 
 
 def draw_system(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a system: A (3, 3) with spectral radius 0.9, and B (3, 2)."""
+    """Draw a random linear system: a matrix A (3, 3) with spectral radius 0.9, and a matrix B (3, 2)."""
     a = rng.standard_normal((STATES, STATES))
     return a * RADIUS / np.abs(np.linalg.eigvals(a)).max(), rng.standard_normal((STATES, INPUTS))
 
 
 class ControlRun:
-    """Run of a learning regulator beside the optimal one; each acts in its own copy of the system, with equal noise."""
+    """Simulation of a learning regulator and of the optimal one, each in its own copy of a system, with equal noise."""
 
     def __init__(self, policy: Policy, noise: Noise, seed: int) -> None:
         self.a, self.b = draw_system(stream(seed, SYSTEM))

@@ -40,7 +40,11 @@ class Process(NamedTuple):
 
 
 def chain(n_states: int = 4, n_steps: int = 8) -> Process:
-    """Return RiverSwim: a current pushes the agent to the left end, which pays little, while the right end pays 1."""
+    """Return the decision process RiverSwim, a chain of `n_states` states with two actions.
+
+    Action 0 moves one state to the left, and the left end pays little. Action 1 moves to the right with some
+    probability, and pays 1 at the right end.
+    """
     transitions, rewards = np.zeros((n_states, 2, n_states)), np.zeros((n_states, 2))
     last = n_states - 1
     for s in range(n_states):
@@ -53,10 +57,10 @@ def chain(n_states: int = 4, n_steps: int = 8) -> Process:
 
 
 def grid(side: int = 3, n_steps: int = 6, slip: float = 0.1) -> Process:
-    """Return a process on a square of `side` x `side` places.
+    """Return a decision process on a square of `side` x `side` states with four moves.
 
-    The goal is in the corner opposite the start, and pays 1 in every step. A place beside the start pays 0.2. With
-    probability `slip` a step goes in a random direction.
+    The goal is the corner opposite the start, and pays 1 in every step. A state beside the start pays 0.2. With
+    probability `slip` a move goes in a random direction.
     """
     moves = ((0, 1), (1, 0), (0, -1), (-1, 0))
     transitions, rewards = np.zeros((side**2, 4, side**2)), np.zeros((side**2, 4))
@@ -70,9 +74,9 @@ def grid(side: int = 3, n_steps: int = 6, slip: float = 0.1) -> Process:
 
 
 def evaluate(process: Process, actions: np.ndarray | None) -> float:
-    """Return the expected reward of an episode under actions (H, S), or the largest possible one for None.
+    """Return the expected reward of an episode with the actions (H, S), one per step and state.
 
-    H is the number of steps of an episode, S the number of states.
+    None as `actions` gives the largest expected reward of any policy. H is the number of steps, S the number of states.
     """
     value = np.zeros(len(process.rewards))
     for h in reversed(range(process.n_steps)):
@@ -86,7 +90,7 @@ def value_iteration(*, process: Process, **options: float | str) -> OptimisticVa
 
 
 class ProcessRun:
-    """Run of an agent in a process; the value of its policy is computed again whenever its plan changes."""
+    """Simulation of an agent that learns a decision process; its regret is computed exactly from its plan."""
 
     def __init__(self, policy: Policy, noise: Noise, seed: int, process: Process) -> None:
         self.process, self.noise, self.rng = process, noise, stream(seed)

@@ -32,11 +32,12 @@ STEPS = 60  # halvings of an interval
 
 
 def optimistic_point(center: np.ndarray, values: np.ndarray, vectors: np.ndarray, beta: float) -> np.ndarray:
-    """Return the unit vector (d,) towards the longest parameter with ||theta - center||_A <= beta.
+    """Return the unit vector (d,) in the direction of the longest theta of a confidence ellipsoid.
 
-    values (d,) are the eigenvalues of A in increasing order, vectors (d, d) its eigenvectors as columns. In their
-    coordinates theta_i = c_i m a_i / (m a_i - 1), where m > 1 / a_1 is found by bisection from
-    sum a_i c_i^2 / (m a_i - 1)^2 = beta^2. If no m reaches beta, the rest goes into the first direction.
+    The ellipsoid has all theta with (theta - center)^T A (theta - center) <= beta^2. `values` (d,) are the eigenvalues
+    of A in increasing order, and `vectors` (d, d) the eigenvectors as columns. With eigenvalues a_i and center
+    coordinates c_i, theta_i = c_i m a_i / (m a_i - 1), where bisection finds the m > 1 / a_1 for which theta lies on
+    the boundary. If there is none, the rest of the length goes into the first direction.
     """
     c, least = vectors.T @ center, values[0]
     high = (1.0 + np.sqrt(values.sum()) * np.abs(c).max() / beta) * 2.0 / least
@@ -53,7 +54,11 @@ def optimistic_point(center: np.ndarray, values: np.ndarray, vectors: np.ndarray
 
 
 class SphereRun:
-    """Run of an optimistic bandit on the unit sphere, with a parameter of length 1 and ridge regression on a design."""
+    """Simulation of an optimistic bandit whose arms are all points of the unit sphere.
+
+    The reward of x is x^T theta + noise, with a parameter theta of length 1. The bandit uses ridge regression on an
+    exact or sketched matrix.
+    """
 
     def __init__(self, policy: Policy, noise: Noise, seed: int, dim: int = DIM) -> None:
         params = dict(policy.params)

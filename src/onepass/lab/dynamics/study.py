@@ -34,10 +34,10 @@ def noises(scale: float) -> Mapping[str, Noise]:
 
 
 class Run(Protocol):
-    """Play of one policy in one world."""
+    """Simulation of one policy in a world with a state."""
 
     def advance(self, rounds: int) -> Mapping[str, float]:
-        """Act for `rounds` rounds, and return what is measured after them, by name."""
+        """Let the policy act for `rounds` rounds, and return the values that are measured after them, by name."""
         ...
 
 
@@ -85,7 +85,7 @@ class DynamicsStudy:
 
     @property
     def noises(self) -> Mapping[str, Noise]:
-        """Kinds of noise by name."""
+        """Noise distributions of the study, by name."""
         return {name: noise for name, noise in noises(self.scale).items() if self.noise in ("", name)}
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
@@ -99,7 +99,7 @@ class DynamicsStudy:
 
 
 class DynamicsTrial:
-    """Trial of all policies under every kind of noise, in the world of one seed."""
+    """Trial of one seed: every policy acts in the same world, under every kind of noise."""
 
     def __init__(self, study: DynamicsStudy, policies: Sequence[Policy], seed: int) -> None:
         self.runs: list[tuple[dict[str, Any], Run]] = [

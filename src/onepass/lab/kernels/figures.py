@@ -11,9 +11,9 @@ from onepass.lab.tables import cost_columns, group_rows, mean_cell, policy_label
 
 
 def kernel_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy.
+    """Return the table of kernel bandits as one line per policy: regret, dictionary size and costs.
 
-    The ratio to the regret of exact GP-UCB is computed for every seed, then averaged.
+    The ratio of a policy's regret to that of exact GP-UCB is computed for every seed, then averaged.
     """
     exact = {row["seed"]: row["cumulative_regret"] for row in rows if row["policy"] == "GPUCB"}
     lines = []

@@ -22,7 +22,7 @@ JITTER = 1e-8
 
 
 class Problem(Protocol):
-    """Problem with arms (A, d), expected rewards (A,), and the kernel that policies are given."""
+    """Kernel-bandit problem: features `arms` (A, d), `expected` rewards (A,), and the `kernel` for policies."""
 
     @property
     def arms(self) -> np.ndarray: ...
@@ -32,15 +32,16 @@ class Problem(Protocol):
     def kernel(self) -> Kernel: ...
 
     def reward(self, round: int, arm: int) -> float:
-        """Return the reward of the arm in this round, equal for every policy."""
+        """Return the reward of an arm in this round; it does not depend on the policy that plays."""
         ...
 
 
 @dataclass(frozen=True)
 class NoisyFunction:
-    """Problem in which the reward of round t is expected[arm] + noise eps_t.
+    """Problem in which the reward is the arm's expected reward plus normal noise.
 
-    eps_t is standard normal and equal for all arms. `expected` has shape (A,), and `kernel` is what policies are given.
+    `arms` (A, d) are the features of the arms, `expected` (A,) the expected rewards, `noise` is the standard deviation
+    of the noise, and `kernel` the kernel that policies are given. In a round, all arms have the same noise.
     """
 
     arms: np.ndarray
@@ -55,10 +56,10 @@ class NoisyFunction:
 
 @dataclass(frozen=True)
 class GaussianProcess:
-    """Factory of problems whose expected rewards are drawn from a Gaussian process.
+    """Function from a seed to a problem whose expected rewards are drawn from a Gaussian process.
 
-    Policies are given its kernel. `arms` maps a generator to the arms (A, d), and `noise` is the standard deviation of
-    rewards. The seed determines arms and function.
+    `arms` is a function from a random generator to the features (A, d) of the arms. `kernel` is the covariance of the
+    process, which policies are given, and `noise` the standard deviation of rewards.
     """
 
     arms: Callable[[np.random.Generator], np.ndarray]
@@ -72,10 +73,7 @@ class GaussianProcess:
 
 
 def gp_draw(kernel: Kernel, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw values (n,) at rows (n, d) from the Gaussian process of mean 0 and this kernel.
-
-    The values are L z, with standard normal z and the Cholesky factor L of the kernel matrix plus a tiny multiple of I.
-    """
+    """Return random values (n,) at rows (n, d) of a Gaussian process with mean 0 and this kernel."""
     gram = kernel(rows, rows)
     gram.flat[:: len(rows) + 1] += JITTER
     return np.linalg.cholesky(gram) @ rng.standard_normal(len(rows))
@@ -87,27 +85,30 @@ def line(count: int) -> np.ndarray:
 
 
 def mesh(*axes: np.ndarray) -> np.ndarray:
-    """Return all points of the product of the axes, of shape (points, axes); the last coordinate varies fastest."""
+    """Return all combinations of the values of the given axes, as an array (combinations, number of axes).
+
+    The last column varies fastest.
+    """
     return np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def grid(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return the same points as `line`. The random generator `rng` is not used."""
+    """Return `count` equidistant points of [0, 1], of shape (count, 1). The generator `rng` is not used."""
     return line(count)
 
 
 def square(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return a grid of [0, 1]^2 with `count` points per edge; the generator is ignored."""
+    """Return a regular grid of `count` x `count` points of [0, 1]^2, of shape (count^2, 2); `rng` is not used."""
     return mesh(line(count)[:, 0], line(count)[:, 0])
 
 
 def uniform(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
-    """Draw points uniform in [0, 1]^dim."""
+    """Return `count` random points of [0, 1]^dim, of shape (count, dim)."""
     return rng.random((count, dim))
 
 
 def sobol(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
-    """Return the first `count` scrambled Sobol points of [0, 1]^dim."""
+    """Return the first `count` points of a scrambled Sobol sequence in [0, 1]^dim, of shape (count, dim)."""
     from scipy.stats import qmc
 
     return qmc.Sobol(dim, seed=rng).random_base2((count - 1).bit_length())[:count]
@@ -115,7 +116,11 @@ def sobol(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class NegatedFunction:
-    """Factory of problems from a function to minimize, which is negated and standardized over the arms."""
+    """Function from a seed to a problem that looks for the minimum of a known function.
+
+    Expected rewards are the negated values of `function` at the arms, shifted and scaled to mean 0 and variance 1.
+    `arms`, `kernel` and `noise` have the meaning that they have in `GaussianProcess`.
+    """
 
     function: Callable[[np.ndarray], np.ndarray]
     arms: Callable[[np.random.Generator], np.ndarray]
@@ -168,11 +173,11 @@ TRUTH_SEED = 2**32  # larger than the seed of any experiment
 
 
 class DigitsTuning:
-    """Problem of choosing alpha, gamma and the power of the pixels for scikit-learn's KernelRidge on digits.
+    """Problem of tuning a classifier: scikit-learn's KernelRidge with an RBF kernel on the data set digits.
 
-    The model has an RBF kernel and one-hot targets. Arms are 5,000 settings on a grid, logarithms scaled to [0, 1]^3.
-    An evaluation is the accuracy on 500 rows after a fit on 300, on a new random split every round. `expected` is the
-    mean over 10 other splits, not over all.
+    The 5,000 arms are settings of `alpha`, `gamma` and a power of the pixels on a grid; features are logarithms scaled
+    to [0, 1]. The reward is the accuracy on 500 examples after a fit on 300, with a new random split in every round.
+    The expected reward is approximated by the mean over 10 other splits.
     """
 
     kernel: Kernel = Matern(2.5, (0.3, 0.3, 0.3))
@@ -196,7 +201,7 @@ class DigitsTuning:
 
 
 def split(rng: np.random.Generator) -> tuple[Examples, Examples]:
-    """Return random examples of digits to fit a model to, and others to test it on, with pixels in [0, 1]."""
+    """Return random examples of digits to fit a model to, and others to test it on; pixels are scaled to [0, 1]."""
     digits = load("digits")
     order = rng.permutation(len(digits.rows))
     fitted, held = order[:FITTED], order[FITTED : FITTED + HELD]
@@ -221,10 +226,11 @@ def _accuracies() -> np.ndarray:
 
 
 def grid_accuracies(fitted: Examples, held: Examples, alphas: np.ndarray, gammas: np.ndarray) -> np.ndarray:
-    """Return the accuracies (alphas, gammas) on the examples `held` of KernelRidge, fitted to the examples `fitted`.
+    """Return the test accuracy of KernelRidge at every pair of `alphas` and `gammas`, of shape (alphas, gammas).
 
-    One decomposition K = Q diag(w) Q^T of the kernel matrix serves all alphas of a gamma. The predictions for alpha are
-    k(held, fitted) Q diag(1 / (w + alpha)) Q^T Y, with one-hot targets Y.
+    Models are fitted to the examples `fitted` and tested on `held`. One eigendecomposition K = Q diag(w) Q^T of the
+    kernel matrix is used for all alphas: predictions are k(held, fitted) Q diag(1 / (w + alpha)) Q^T Y, with one-hot
+    classes Y.
     """
     (rows, labels), (others, truth) = fitted, held
     targets = np.eye(10)[labels]

@@ -33,17 +33,14 @@ DRAWN = slice(None, None, 5)  # points of the grid in the curves
 
 
 class Belief(NamedTuple):
-    """Posterior mean and standard deviation of f at every arm, both of shape (A,)."""
+    """Posterior distribution of a function f at A arms: means (A,) and standard deviations (A,)."""
 
     means: np.ndarray
     deviations: np.ndarray
 
 
 def exact_belief(kernel: Kernel, reg: float, rows: np.ndarray, values: np.ndarray, arms: np.ndarray) -> Belief:
-    """Return the posterior of the Gaussian process at arms (A, d), after values (n,) at rows (n, d).
-
-    `reg` is the variance of the noise.
-    """
+    """Return the posterior of a Gaussian process at arms (A, d), given noisy values (n,) at rows (n, d)."""
     inverse = np.linalg.inv(kernel(rows, rows) + reg * np.eye(len(rows)))
     across = kernel(arms, rows)
     variances = kernel.diagonal(arms) - np.einsum("ij,jk,ik->i", across, inverse, across, optimize=True)
@@ -51,10 +48,10 @@ def exact_belief(kernel: Kernel, reg: float, rows: np.ndarray, values: np.ndarra
 
 
 class SubsetOfRegressors:
-    """Model with the dictionary and the mean of BKB, but with the variance of the subset of regressors.
+    """Sparse Gaussian process with the dictionary and mean of BKB, but with a variance that is known to be too small.
 
-    For a feature vector z this variance is reg z^T V^-1 z with V = Z^T Z + reg I. It lacks the part of the kernel that
-    z cannot represent.
+    The approximation is called subset of regressors. For the features z of an arm, the variance is reg z^T V^-1 z with
+    V = Z^T Z + reg I, where Z has the features of the plays as rows. It lacks the variance that z cannot represent.
     """
 
     def __init__(self, *, arms: np.ndarray, kernel: Kernel, reg: float, seed: int) -> None:
@@ -168,7 +165,7 @@ class StarvationStudy:
 
     @property
     def rounds(self) -> int:
-        """Largest number of evaluations."""
+        """Number of rounds of the study: the largest number of evaluations."""
         return self.evaluations[-1]
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
@@ -185,7 +182,7 @@ class StarvationStudy:
 
 
 class StarvationTrial:
-    """Trial on one function f, which is evaluated at random grid points of [0, 0.5], with repetition."""
+    """Trial on one random function, which is evaluated at random points of [0, 0.5] with noise."""
 
     def __init__(self, study: StarvationStudy, policies: Sequence[Policy], seed: int) -> None:
         self.study, self.policies, self.seed = study, policies, seed
@@ -240,11 +237,11 @@ class StarvationTrial:
             )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per policy and number of evaluations."""
+        """Return one row of results per policy and number of evaluations: coverage and deviations."""
         return self.found
 
     def curves(self) -> list[dict[str, Any]]:
-        """Return one row per policy and number of evaluations, with posteriors, evaluations and dictionary."""
+        """Return one row per policy and number of evaluations, with posterior, evaluations and dictionary."""
         return self.drawn
 
 

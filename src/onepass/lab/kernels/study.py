@@ -79,10 +79,10 @@ class KernelStudy:
 class KernelTrial:
     """Trial of kernel bandits on one seed.
 
-    Regret is the sum over rounds of (max_a E reward_a - E reward of the chosen arm). Simple regret is the regret of the
-    arm that a policy would recommend now, which has the largest posterior mean. Seconds are those of deciding and
-    learning. The effective dimension is the sum of the policy's own sigma^2 over its plays (Calandriello et al.
-    equation 5).
+    Regret is the sum over rounds of the largest expected reward minus the expected reward of the chosen arm. Simple
+    regret is this difference for the arm with the largest posterior mean. Seconds are those of deciding and learning.
+    The effective dimension is the sum, over the plays, of the policy's posterior variance of the played arm divided by
+    the penalty (Calandriello et al. equation 5).
     """
 
     def __init__(self, problem: Problem, policies: Sequence[Policy], seed: int) -> None:
@@ -97,7 +97,7 @@ class KernelTrial:
             points.append({"round": start + rounds, **point})
 
     def point(self, policy: int, played: "PlayResult") -> dict[str, Any]:
-        """Return a policy's results after these rounds."""
+        """Return the measurements of the policy with index `policy` after the rounds `played`, by name."""
         start = {"cumulative_regret": 0.0, "cumulative_reward": 0.0, "seconds": 0.0}
         before = self.points[policy][-1] if self.points[policy] else start
         recommended, state = _recommendation_and_state(self.bandits[policy])
@@ -124,7 +124,7 @@ class KernelTrial:
 
 
 class PlayResult(NamedTuple):
-    """Arms and rewards of some rounds, and the seconds of deciding and learning."""
+    """Chosen arms and rewards of some rounds, and the seconds of deciding and learning."""
 
     arms: list[int]
     rewards: list[float]
@@ -132,7 +132,7 @@ class PlayResult(NamedTuple):
 
 
 def play(bandit: Any, problem: Problem, start: int, rounds: int) -> PlayResult:
-    """Play rounds start .. start + rounds - 1; the problem's own time is not counted."""
+    """Play the rounds start .. start + rounds - 1, and return arms, rewards and the seconds of the bandit alone."""
     arms, rewards, seconds = [], [], 0.0
     for t in range(start, start + rounds):
         began = perf_counter()
@@ -148,7 +148,7 @@ def play(bandit: Any, problem: Problem, start: int, rounds: int) -> PlayResult:
 
 
 def model_of_bandit(bandit: Any) -> Any:
-    """Return the model of a bandit, or the object itself if it has no model."""
+    """Return the attribute `model` of a bandit, or the bandit itself if it has none."""
     return getattr(bandit, "model", bandit)
 
 
@@ -172,7 +172,7 @@ class Averages(NamedTuple):
 
 
 class Uniform:
-    """Player that draws arms uniformly, and recommends the arm with the largest mean reward."""
+    """Player that chooses arms at random, and recommends the arm with the largest mean of observed rewards."""
 
     dictionary_size = None
 

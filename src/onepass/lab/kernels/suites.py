@@ -31,9 +31,10 @@ from onepass.lab.policy import Policy
 
 
 def GPTS(*, arms: np.ndarray, kernel: Kernel, reg: float, exploration: float | None = None, seed: int = 0) -> Bandit:
-    """Make Thompson sampling with the exact posterior.
+    """Return a bandit that does Thompson sampling with the exact Gaussian process posterior.
 
-    `exploration` is the factor of posterior draws; None means sqrt(reg), with which draws are those of the posterior.
+    `exploration` is a factor of the posterior standard deviation in draws; None means sqrt(reg), at which draws have
+    exactly the posterior distribution.
     """
     return GPUCB(arms, kernel, reg=reg, exploration=thompson(reg, exploration), seed=seed)
 
@@ -48,9 +49,10 @@ def BKBTS(
     fit_after: int = 0,
     seed: int = 0,
 ) -> Bandit:
-    """Make Thompson sampling with BKB's posterior.
+    """Return a bandit that does Thompson sampling with BKB's approximate posterior.
 
-    `exploration` is the factor of posterior draws; None means sqrt(reg), with which draws are those of the posterior.
+    `exploration` is a factor of the posterior standard deviation in draws; None means sqrt(reg), at which draws have
+    exactly the posterior distribution. The other arguments are passed to `BKB`.
     """
     rule = thompson(reg, exploration)
     return BKB(arms, kernel, reg=reg, exploration=rule, normalize=normalize, fit_after=fit_after, seed=seed)
@@ -66,9 +68,9 @@ EXACT, BUDGETED = Policy("GPUCB", "GPUCB", RULE), Policy("BKB", "BKB", RULE)
 
 
 def policies(many: bool = False, **params: Any) -> tuple[Policy, ...]:
-    """Return all policies with the parameters `params`, to which `reg` is added.
+    """Return all policies for kernel bandits, with the parameters `params`.
 
-    If `many` is True, there are many arms, and exact Thompson sampling, which is slow then, is left out.
+    If `many` is True, the problem has many arms, and exact Thompson sampling is left out, because it is slow then.
     """
     options = {**RULE, **params}
     found = (

@@ -28,9 +28,9 @@ RATED = ("german", "svmguide3", "spambase", "ijcnn1", "german-1", "german-2")
 
 
 def rate_in_paper(experiment: str, policy: str) -> str:
-    """Return the mistake rate that Wen, Zhang et al. print for a policy, as text, or an empty string.
+    """Return the mistake rate in % that Wen, Zhang et al. print for a policy, as text; empty if they print none.
 
-    `experiment` is its name in `onepass list`.
+    `experiment` is the name in `onepass list`.
     """
     name, known = experiment.removeprefix("learners-").removesuffix("-published"), RATES.get(policy, "").split()
     place = RATED.index(name) if name in RATED else len(RATED)
@@ -38,9 +38,10 @@ def rate_in_paper(experiment: str, policy: str) -> str:
 
 
 def learner_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy, with its mistakes in % of all examples.
+    """Return the table of online learners as one line per policy, with mistakes in % of all examples, and costs.
 
-    If rows have the rate without buffering, as Wen, Zhang et al. count, it stands beside.
+    If the study counts mistakes as Wen, Zhang et al. do, without those made before a buffer is full, this rate is
+    added.
     """
     lines = []
     for label, own in group_rows(rows, policy_label).items():

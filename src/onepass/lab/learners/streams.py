@@ -19,26 +19,26 @@ TUNING_SHARE = 0.3  # of examples: enough to fill the buffers of FORKS, SkeGD an
 
 
 class Examples(NamedTuple):
-    """Examples of two classes: rows (n, d) and labels (n,), -1 or 1."""
+    """Examples of two classes: features `rows` (n, d) and `labels` (n,), each -1 or 1."""
 
     rows: np.ndarray
     labels: np.ndarray
 
 
 class Stream(Protocol):
-    """Examples in a fixed order; `majority` is the label, -1 or 1, that most of them have."""
+    """Sequence of examples for online learners; `majority` is the more frequent label, -1 or 1."""
 
     @property
     def majority(self) -> float: ...
 
     def examples(self, start: int, count: int) -> Examples:
-        """Return the examples start .. start + count - 1."""
+        """Return the examples number start .. start + count - 1."""
         ...
 
     def evaluation_mask(self, start: int, count: int) -> np.ndarray:
-        """Return a mask (count,) of the examples whose mistakes count.
+        """Return a Boolean mask (count,) that is True for the examples whose mistakes count.
 
-        Mistakes on examples that parameters were chosen on do not count.
+        Examples on which parameters were tuned do not count.
         """
         ...
 
@@ -70,9 +70,9 @@ class InMemoryStream:
 
 
 def load_binary(name: str, standardized: bool) -> Examples:
-    """Load a data set of two classes.
+    """Return the examples of a data set with two classes.
 
-    `standardized` scales every column to mean 0 and standard deviation 1 over the whole set.
+    If `standardized` is True, every feature is scaled to mean 0 and standard deviation 1 over the whole set.
     """
     data = load(name)
     rows = (data.rows - data.rows.mean(axis=0)) / data.rows.std(axis=0) if standardized else data.rows
@@ -80,7 +80,7 @@ def load_binary(name: str, standardized: bool) -> Examples:
 
 
 def tuning_mask(labels: np.ndarray) -> np.ndarray:
-    """Return a mask (n,) of the examples for tuning: 30% of each class, equal in every call."""
+    """Return a Boolean mask (n,) of the examples for tuning: a random 30% of each class, equal in every call."""
     rng, chosen = np.random.default_rng(0), np.zeros(len(labels), bool)
     for label in (-1.0, 1.0):
         own = np.flatnonzero(labels == label)
@@ -89,10 +89,10 @@ def tuning_mask(labels: np.ndarray) -> np.ndarray:
 
 
 def random_order_factory(name: str, standardized: bool = True, part: str = "all") -> Callable[[int], Stream]:
-    """Return the function from a seed to a stream of a data set in random order.
+    """Return a function from a seed to a stream of the data set `name` in random order.
 
-    `part` is "all" for all examples, "tuning" for the examples of `tuning_mask`, or "evaluated" for all examples with
-    mistakes counted outside of `tuning_mask` only.
+    `part` is "all" for all examples, "tuning" for the examples in `tuning_mask`, or "evaluated" for all examples, of
+    which only mistakes outside of `tuning_mask` count. If `standardized` is True, features are standardized.
     """
     return partial(_random_order_stream, name=name, standardized=standardized, part=part)
 
@@ -109,9 +109,10 @@ def _random_order_stream(seed: int, name: str, standardized: bool, part: str) ->
 def flipped_blocks_factory(
     name: str, repeats: int, blocks: int = 500, standardized: bool = False
 ) -> Callable[[int], Stream]:
-    """Return the function from a seed to a stream of blocks, each of which repeats one example.
+    """Return a function from a seed to a stream whose labels change: one example is repeated many times, then the next.
 
-    Labels are flipped in every other block. The examples of the blocks are drawn without replacement.
+    The stream has `blocks` examples of the data set, drawn without replacement, each repeated `repeats` times. Labels
+    of every other example are flipped.
 
     Source: Wen, Zhang et al. section 5.2, D.3.
     """

@@ -93,7 +93,7 @@ class LearnerStudy:
 
 
 def build_learner(policy: Policy, stream: Stream, seed: int) -> Any:
-    """Make the learner of a policy, with `seed` and `majority` if its recipe accepts them."""
+    """Return a new learner of a policy, with `seed` and the more frequent label as `majority` if it accepts them."""
     where = {"seed": seed, "majority": stream.majority}
     known = {name: value for name, value in where.items() if policy.accepts(name)}
     return policy.build(**known)
@@ -102,8 +102,8 @@ def build_learner(policy: Policy, stream: Stream, seed: int) -> Any:
 class LearnerTrial:
     """Trial of learners on one stream, whose regret is the number of mistakes.
 
-    Only examples that the stream counts matter. Seconds are those of deciding and learning, and are spread evenly over
-    the checkpoints of a step.
+    Only examples in the stream's `evaluation_mask` count. Seconds are those of deciding and learning, and are divided
+    evenly among the checkpoints of a step.
     """
 
     def __init__(self, study: LearnerStudy, policies: Sequence[Policy], seed: int) -> None:
@@ -138,7 +138,11 @@ class LearnerTrial:
                 )
 
     def buffering_mistakes(self, policy: int, validation: Any, labels: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Return the number of mistakes so far in this step (n,) that were made before the buffer was full."""
+        """Return, after each of n examples of a step, the number of mistakes that were made before the buffer was full.
+
+        `policy` is the index of the learner, `validation` has its decisions and mistakes, `labels` (n,) are the labels,
+        and `counts` (n,) tells which examples count.
+        """
         learner = self.learners[policy]
         if type(learner).__name__ not in BUFFERED:
             return np.zeros(len(labels))
@@ -150,7 +154,11 @@ class LearnerTrial:
         return final_rows(self.policies, self.seed, self.points, self.rates)
 
     def rates(self, points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the mistake rate, the rate without buffering if the study has it, and the seconds at the end."""
+        """Return the mistake rate, the rate without mistakes before the buffer was full, and the seconds, by name.
+
+        The values are those at the last of the checkpoints `points`. The second rate is None unless the study asks for
+        it.
+        """
         last, after = points[-1], None
         if self.study.buffering:
             after = (last["cumulative_regret"] - last["buffered"]) / max(last["counted"], 1)
@@ -165,7 +173,7 @@ class LearnerTrial:
 
 
 class Constant(Learner):
-    """Learner that always decides for the label of most examples, which is only known in hindsight."""
+    """Learner that always predicts the more frequent label of the whole stream, which is only known in hindsight."""
 
     def __init__(self, *, majority: float = 1.0) -> None:
         self.params = {"majority": majority}
@@ -179,7 +187,7 @@ class Constant(Learner):
 
 
 class RepeatLast(Learner):
-    """Learner that always repeats the label of the previous example."""
+    """Learner that always predicts the label of the previous example."""
 
     def __init__(self) -> None:
         self.params = {}

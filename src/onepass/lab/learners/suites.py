@@ -22,7 +22,7 @@ BASELINES = (Policy("constant", Constant, tuned=False), Policy("repeat the last 
 
 
 def KernelNewtonFD(*, size: int = 100, sketch: int = 30, reg: float = 0.1, seed: int = 0) -> KernelNewton:
-    """Make KernelNewton on Nystrom features, with a frequent-directions sketch of `sketch` rows as its design."""
+    """Return `KernelNewton` on `size` Nystrom features, with a Frequent Directions sketch of `sketch` rows."""
     return KernelNewton(size=size, design=FrequentDirections(dim=size + 2, size=sketch, reg=reg), seed=seed)
 
 
@@ -34,9 +34,9 @@ RECOMMENDED = (
 
 
 def learner_policies(budget: int) -> dict[str, Policy]:
-    """Return the learners of Wen, Zhang et al.'s comparison at their sizes, by label.
+    """Return the learners of Wen, Zhang et al.'s comparison, and variants of them, as policies by name.
 
-    Their reference, variants of the learners, and FORKS with larger sketches are included.
+    `budget` is the largest number of stored examples.
     """
     sized = {"budget": budget}
     larger = {"budget": 50, "sketch_size": 100}
@@ -85,10 +85,10 @@ WIDTHS = {  # the best widths of `onepass tune` are 2^(i / 2) for these i, in th
 
 
 def policies_at_best_width(name: str, budget: int, examples: int) -> tuple[Policy, ...]:
-    """Return every learner at the kernel width that `onepass tune` found on other examples.
+    """Return every learner with the kernel width that `onepass tune` found best on other examples of the data set.
 
-    `name` is the data set; for those in `ELSEWHERE` the width is that of ijcnn1. Sketches are updated as often as in
-    the paper.
+    `name` is the data set; those in `ELSEWHERE` take the widths of ijcnn1. `budget` is the largest number of stored
+    examples. Sketches are updated after every 30% of the `examples`, as in the paper.
     """
     place, found = list(SETS).index(name if name in SETS else "ijcnn1"), []
     for label, policy in learner_policies(budget).items():
@@ -106,7 +106,11 @@ VARIANTS = {
 
 
 def policies_of_paper(budget: int, update_every: int, only: Sequence[str] = (), **sizes: int) -> tuple[Policy, ...]:
-    """Return the learners with the settings of Wen, Zhang et al.'s program."""
+    """Return the learners with the settings of Wen, Zhang et al.'s program.
+
+    `budget` is the largest number of stored examples, and `update_every` the number of examples between updates of a
+    sketch. `only` names the learners to return; empty returns all. `sizes` are further sizes of sketches.
+    """
     found = []
     for label, policy in learner_policies(budget).items():
         if label in VARIANTS or (only and label not in only):

@@ -32,7 +32,7 @@ FIRST = 200  # number of points in the sketched kernel before the first update
 
 
 class TISVD:
-    """Truncated SVD with k singular triplets, updated from the change of the matrix alone in O(s k^2)."""
+    """Truncated SVD of rank k of a matrix (s, s), updated from the matrix's change alone in O(s k^2)."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.held = learner.TISVD(rank, matrix)
@@ -47,7 +47,7 @@ class TISVD:
 class SymmetricTISVD:
     """Truncated eigendecomposition of a positive semi-definite matrix, updated from its change a b^T + b a^T.
 
-    This is the compiled form that FORKS uses.
+    This is the compiled code that the learner FORKS uses.
     """
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
@@ -64,7 +64,7 @@ class SymmetricTISVD:
 
 
 class FullSVD:
-    """Full SVD of the matrix, recomputed at every update in O(s^3); no approximation of rank k has a smaller error."""
+    """Truncated SVD of a matrix (s, s), recomputed in full at every update in O(s^3), with the least possible error."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
@@ -79,7 +79,7 @@ class FullSVD:
 
 
 class FullEigh:
-    """Full eigendecomposition of a symmetric matrix, recomputed at every update in O(s^3)."""
+    """Truncated eigendecomposition of a symmetric matrix (s, s), recomputed in full at every update in O(s^3)."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
@@ -94,7 +94,7 @@ class FullEigh:
 
 
 class RandomizedSVD:
-    """Randomized SVD of scikit-learn with k triplets, recomputed at every update in O(s^2 k)."""
+    """Truncated SVD of a matrix (s, s) by scikit-learn's randomized method, recomputed at every update in O(s^2 k)."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank, self.random = rank, np.random.RandomState(0)
@@ -151,14 +151,14 @@ class GaussianMatrix:
         self.matrix = self.rng.standard_normal((size, size))
 
     def grow(self) -> tuple[np.ndarray, np.ndarray]:
-        """Add left right^T to the matrix, and return the factors left and right, both of shape (size, 3)."""
+        """Add left right^T to the matrix, and return the random factors `left` and `right`, each (size, 3)."""
         left, right = self.rng.standard_normal((2, len(self.matrix), 3))
         self.matrix += left @ right.T
         return left, right
 
 
 class SketchedKernel:
-    """Sketch of the Gaussian kernel matrix of a stream's points, with one SJLT block.
+    """Sketched Gaussian kernel matrix of a growing set of points; the sketch is a sparse random projection (SJLT).
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class SketchedKernel:
             self.grow()
 
     def grow(self) -> tuple[np.ndarray, np.ndarray]:
-        """Add a point to the sketch, and return the factors (size, 2) of the change a b^T + b a^T."""
+        """Add a point, and return factors `left` and `right`, each (size, 2): the matrix grows by left right^T."""
         n = self.count
         squares = ((self.examples[:n] - self.examples[n]) ** 2).sum(axis=1)
         a = self.hashes[n]
@@ -246,7 +246,7 @@ class DecompositionStudy:
 
 
 class DecompositionTrial:
-    """Trial on the matrix of one seed, in which every method is updated with every change.
+    """Trial on the matrix of one seed: every method updates its decomposition after every change of the matrix.
 
     Only the updates are timed.
     """

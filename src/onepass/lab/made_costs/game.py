@@ -1,4 +1,4 @@
-"""The game of made costs: a data set as a bandit, where every arm has a cost that depends on the request.
+"""Data sets as bandits in which every arm has a generated cost that depends on the context.
 
     log c_k(x) = ARMS g_k + REQUESTS f(x^T u_k)
 
@@ -23,7 +23,10 @@ TRIES = 6  # of constant prices for a budget
 
 
 class Market(NamedTuple):
-    """Requests (n, d), rewards (n, K) and costs (n, K) of all arms; costs are 1 in the mean."""
+    """Data set with costs: contexts `rows` (n, d), `rewards` (n, K) and `costs` (n, K) of all K arms.
+
+    Costs have mean 1.
+    """
 
     rows: np.ndarray
     rewards: np.ndarray
@@ -31,9 +34,13 @@ class Market(NamedTuple):
 
 
 class Earned(NamedTuple):
-    """Means of the reward and of the cost of a decision, and the largest excess of the spending over its line.
+    """Result of a game within a budget.
 
-    The excess is in units of a decision's budget.
+    Parameters
+    ----------
+    reward : mean reward of a decision.
+    cost : mean cost of a decision.
+    excess : largest amount by which the spending was above the budget so far, in budgets of one decision.
     """
 
     reward: float
@@ -42,7 +49,10 @@ class Earned(NamedTuple):
 
 
 def make_market(name: str, order: int, rounds: int) -> Market:
-    """Return at most `rounds` rows of a set of the bake-off in the order of a seed, with costs."""
+    """Return at most `rounds` rows of the data set `name` as a bandit problem, with generated costs.
+
+    `order` is the seed of the order of the rows and of the costs.
+    """
     data = first_rounds(name, order, rounds)
     count, rng = max(data.classes, 2), np.random.default_rng([order, 11])
     scaled = (data.rows - data.rows.mean(axis=0)) / (data.rows.std(axis=0) + 1e-9)
@@ -56,7 +66,11 @@ def make_market(name: str, order: int, rounds: int) -> Market:
 
 
 def play(market: Market, bandit: Bandit, budget: float, price: float = 0.0) -> Earned:
-    """Play a game within a budget, and at a constant price of the cost, and return what was earned."""
+    """Play all rows of a market with a bandit, and return the mean reward and cost.
+
+    `budget` is the largest mean cost of a decision. `price` is a constant that is multiplied by the cost and subtracted
+    from the reward when arms are compared.
+    """
     router = Budgeted(bandit, {COST: Budget(budget)})
     weights = {COST: -price} if price > 0.0 else None
     arms = list(range(market.costs.shape[1]))
@@ -71,14 +85,14 @@ def play(market: Market, bandit: Bandit, budget: float, price: float = 0.0) -> E
 
 
 class Games:
-    """Games of one bandit in one market, with the games at constant prices already played.
+    """Games of a bandit in one market; results at constant prices are stored, so that each is played only once.
 
     Parameters
     ----------
     market : Market
-        The market.
+        Contexts, rewards and costs.
     seed : int
-        Seed of the bandit, `ContextualBandit` with default settings.
+        Seed of the bandit, a `ContextualBandit` with default settings.
     """
 
     def __init__(self, market: Market, seed: int) -> None:
@@ -86,21 +100,21 @@ class Games:
         self._at_price: dict[float, Earned] = {}
 
     def within(self, budget: float) -> Earned:
-        """Play within a budget a decision, without a hint."""
+        """Play all rows with the budget `budget` for a decision, and return what was earned and spent."""
         return play(self._market, self._bandit(), budget)
 
     def at_price(self, price: float) -> Earned:
-        """Return the game at a constant price of the cost, which is played once."""
+        """Play all rows without a budget, at a constant price of the cost, and return what was earned and spent."""
         if price not in self._at_price:
             self._at_price[price] = play(self._market, self._bandit(), ENDLESS, price)
         return self._at_price[price]
 
     def best_constant_price(self, budget: float) -> float:
-        """Return the constant price that earns most, of those tried that spend at most the budget in the mean.
+        """Return, of all tried prices that keep the mean cost within the budget, the one with the largest reward.
 
-        Prices are doubled until the game spends at most the budget. Then the factor between the last two prices is
-        halved, so that TRIES more games are played at most. Games for other budgets count, too. If no price keeps the
-        budget, the largest one is returned.
+        The price is doubled until the game costs at most the budget. Then at most TRIES prices between the last two are
+        tried, each the geometric mean of a price that is too low and one that is high enough. Prices tried for other
+        budgets are also compared. If no price is high enough, the largest one is returned.
         """
         price = 1.0 / self.at_price(0.0).cost
         for _ in range(DOUBLINGS):

@@ -1,25 +1,25 @@
-"""Study of made costs: a bandit within budgets, beside the same bandit at the best constant price in hindsight.
+"""Study of arms that cost money: a bandit within budgets, beside the same bandit at the best constant price.
 
 A seed is a set, and an order of its rows: seed s plays set number s mod 10 in order s div 10. A budget is a share of
 what the same bandit spends without one.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
-from time import perf_counter
 from typing import Any
 
-from onepass.lab.bakeoff.datasets import load_set
-from onepass.lab.definition import Trial, curve_rows, final_rows
 from onepass.lab.drawing import canvas
 from onepass.lab.figure import Figure, Line, Picture, Row
 from onepass.lab.line_styles import BLUE, GREY
 from onepass.lab.made_costs.game import Games, make_market
 from onepass.lab.policy import Policy
 from onepass.lab.tables import group_rows
+from onepass.lab.whole_games import GameStudy, split_seed
 
 SHARES = 0.1, 0.3, 0.6  # of the spending without a budget
+ROUNDS = 2_000  # at most
 SETS = (
     "optdigits", "mfeat-zernike", "cardiotocography", "nursery", "page-blocks", "phoneme", "qsar-biodeg", "segment",
     "vehicle", "waveform-5000",
@@ -32,12 +32,12 @@ TRIAL_SETS = (
 
 @dataclass(frozen=True)
 class WithinBudget:
-    """Player of one budget: the share of the spending without a budget."""
+    """Player with one budget: the fraction `share` of what the bandit spends without a budget."""
 
     share: float
 
     def play(self, games: Games) -> dict[str, Any]:
-        """Return the figures of the game within the budget, and of that at the best constant price."""
+        """Play within the budget and at the best constant price, and return rewards, spending and excess by name."""
         free = games.at_price(0.0)
         budget = self.share * free.cost
         mine, price = games.within(budget), games.best_constant_price(budget)
@@ -55,61 +55,22 @@ class WithinBudget:
         }
 
 
-@dataclass(frozen=True)
-class MadeCosts:
-    """Study of data sets whose arms cost money. `rounds` is the largest number of rounds on each of the `sets`."""
+class SetGame:
+    """All rows of one data set, played within every budget; the budgets share the results at constant prices."""
 
-    name: str
-    description: str
-    policies: tuple[Policy, ...]
-    figure: Figure
-    sets: tuple[str, ...] = SETS
-    rounds: int = 2_000
-    seeds: int = len(SETS)
-    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    timed: bool = False
+    def __init__(self, sets: Sequence[str], seed: int, rounds: int) -> None:
+        order, name = split_seed(seed, sets)
+        market = make_market(name, order, rounds)
+        self.columns = {"set": name}
+        self._games, self._rounds = Games(market, order), len(market.rows)
 
-    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
-        return MadeCostsTrial(self, policies, seed)
-
-    def warm_up(self, policy: Policy) -> None:
-        """Do nothing: seconds are no result."""
-
-    def step_size(self, rounds: int) -> int:
-        return rounds
-
-
-class MadeCostsTrial:
-    """Trial of all budgets on one set, whose games at constant prices they share."""
-
-    def __init__(self, study: MadeCosts, policies: Sequence[Policy], seed: int) -> None:
-        self.order, place = divmod(seed, len(study.sets))
-        self.policies, self.seed, self.set = policies, seed, study.sets[place]
-        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
-
-    def step(self, start: int, rounds: int) -> None:
-        rounds = min(rounds, len(load_set(self.set).rows))
-        games = Games(make_market(self.set, self.order, rounds), self.order)
-        for policy, points in zip(self.policies, self.points, strict=True):
-            began = perf_counter()
-            found = policy.build().play(games)
-            own = {"round": rounds, "seconds": perf_counter() - began, "cumulative_reward": found["reward"] * rounds}
-            points.append({**own, **found})
-
-    def rows(self) -> list[dict[str, Any]]:
-        extra = ("share", "budget", "reward", "spending", "excess", "reward at price", "spending at price", "price",
-                 "reward without budget")  # fmt: skip
-        rows = final_rows(
-            self.policies, self.seed, self.points, lambda points: {name: points[-1][name] for name in extra}
-        )
-        return [{**row, "set": self.set} for row in rows]
-
-    def curves(self) -> list[dict[str, Any]]:
-        return curve_rows(self.policies, self.seed, self.points)
+    def play(self, player: WithinBudget) -> dict[str, Any]:
+        found = player.play(self._games)
+        return {"round": self._rounds, "cumulative_reward": found["reward"] * self._rounds, **found}
 
 
 def ratios(rows: Sequence[Row]) -> dict[tuple[str, float], float]:
-    """Return, by set and budget, the reward over all orders as a multiple of that at the constant prices."""
+    """Return, by data set and budget, the mean reward within the budget divided by that at the best constant price."""
     groups = group_rows(rows, lambda row: (row["set"], row["share"]))
     return {
         key: fmean(row["reward"] for row in own) / fmean(row["reward at price"] for row in own)
@@ -118,7 +79,7 @@ def ratios(rows: Sequence[Row]) -> dict[tuple[str, float], float]:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per set and budget, and one per budget over all sets."""
+    """Return the table as one line per data set and budget, followed by one line per budget over all data sets."""
     out, found = [], ratios(rows)
     for (name, share), own in sorted(group_rows(rows, lambda row: (row["set"], row["share"])).items()):
         out.append(
@@ -151,7 +112,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the ratio of every set and budget."""
+    """Draw, for every budget and data set, the reward relative to that at the best constant price."""
     figure, found = canvas(7.0, 3.0), ratios(rows)
     axes = figure.subplots()
     axes.set_label("ratio")
@@ -167,17 +128,22 @@ def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 POLICIES = tuple(Policy(f"budget of {share:.0%}", WithinBudget, {"share": share}, tuned=False) for share in SHARES)
 FIGURE = Figure("made-costs", lines, draw)
 SUITES = (
-    MadeCosts(
+    GameStudy(
         "made-costs",
         "data sets whose arms cost money, within budgets of 10, 30 and 60 %; a seed is a set, and an order of its rows",
         POLICIES,
         FIGURE,
+        partial(SetGame, SETS),
+        rounds=ROUNDS,
+        seeds=len(SETS),
     ),
-    MadeCosts(
+    GameStudy(
         "made-costs-choose",
         "the same on ten other sets, on which constants are chosen",
         POLICIES,
         FIGURE,
-        sets=TRIAL_SETS,
+        partial(SetGame, TRIAL_SETS),
+        rounds=ROUNDS,
+        seeds=len(TRIAL_SETS),
     ),
 )

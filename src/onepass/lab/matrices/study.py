@@ -19,7 +19,7 @@ from onepass.lab.policy import Policy
 
 @dataclass(frozen=True)
 class MatrixStudy:
-    """Study of the errors of sketched matrices; its policies are designs.
+    """Study of the errors of sketched matrices; the policies that it compares are sketches.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class MatrixStudy:
 
 
 class MatrixTrial:
-    """Trial of all designs on the rows of one seed, with the exact Gram matrix that they approximate."""
+    """Trial of all sketches on the rows of one seed, compared with the exact Gram matrix of the rows."""
 
     def __init__(self, study: MatrixStudy, policies: Sequence[Policy], seed: int) -> None:
         self.study, self.policies, self.seed = study, policies, seed
@@ -112,10 +112,11 @@ class MatrixTrial:
 
 
 def errors(gram: np.ndarray, spectrum: np.ndarray, approximation: np.ndarray, reg: float) -> dict[str, float | None]:
-    """Return the spectral error and the relative error of the inverse of an approximation A_hat (dim, dim).
+    """Return two errors of the approximation A_hat (dim, dim) of A, the Gram matrix plus reg I, by name.
 
-    `gram` is the exact Gram matrix without reg, and `spectrum` its eigenvalues. If `spectrum` is empty, the error of
-    the inverse is None.
+    The first is the largest absolute eigenvalue of A - A_hat. The second is that of A^-1 - A_hat^-1, divided by the
+    largest eigenvalue of A^-1. `gram` is the Gram matrix, and `spectrum` has its eigenvalues; if `spectrum` is empty,
+    the second error is None.
     """
     exact = gram + reg * np.eye(len(gram))
     spectral = float(np.abs(np.linalg.eigvalsh(exact - approximation)).max())

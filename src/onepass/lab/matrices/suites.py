@@ -64,7 +64,7 @@ def magazine() -> interactions.Problem:
 
 
 def sketches_over_ranks(ranks: tuple[int, ...], regs: tuple[float, ...]) -> tuple[Policy, ...]:
-    """Return every sketch of `sketches` at these sizes and regs, with one group per sketch and reg."""
+    """Return all sketches at these numbers of rows (`ranks`) and ridge penalties (`regs`), as policies."""
     found = []
     for policy, reg in product(sketches(1), regs):
         group = replace(policy, label=f"{policy.label}, reg {reg:g}", params={**policy.params, "reg": reg})
@@ -74,9 +74,10 @@ def sketches_over_ranks(ranks: tuple[int, ...], regs: tuple[float, ...]) -> tupl
 
 
 def sketches(rank: int) -> tuple[Policy, ...]:
-    """Return sketches of equal nominal rank.
+    """Return five kinds of sketches of rank `rank` as policies.
 
-    Between its shrinks, FD holds up to twice as many rows, and PSI up to twice as many columns.
+    Before they are reduced again to `rank`, Frequent Directions (FD) holds up to twice as many rows, and projector
+    splitting (PSI) up to twice as many columns.
     """
     return (
         Policy("FD", "FrequentDirections", {"size": rank}),

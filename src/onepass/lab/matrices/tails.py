@@ -30,14 +30,14 @@ LIMIT = 1.0 / 3.0  # exponent of the error from which on a proved regret is line
 
 
 class Tail:
-    """Bound on the spectral error of Frequent Directions with `size` rows, from the spectrum of X^T X.
+    """Bound on the spectral error of a Frequent Directions sketch, computed from the eigenvalues of X^T X.
 
     Parameters
     ----------
     dim : int
-        Width of a row.
+        Number of features.
     size : int
-        Number of rows l.
+        Number of rows of the sketch.
     """
 
     def __init__(self, *, dim: int, size: int) -> None:
@@ -46,7 +46,7 @@ class Tail:
     def error(self, spectrum: np.ndarray) -> float:
         """Return the bound on the spectral error, given the eigenvalues (dim,) of X^T X.
 
-        It is the least value, over k < size, of the sum of all but the k largest eigenvalues divided by size - k.
+        The bound is the minimum, over k < size, of the sum of all but the k largest eigenvalues, divided by size - k.
         """
         descending = np.maximum(np.sort(spectrum)[::-1], 0.0)
         rest = descending.sum() - np.concatenate([[0.0], np.cumsum(descending)[: self.size - 1]])
@@ -55,7 +55,7 @@ class Tail:
 
 @cache
 def oful_rows(seed: int, rounds: int) -> np.ndarray:
-    """Return the rows that OFUL plays on the synthetic problem of Wen, Yin et al., (rounds, 500)."""
+    """Return the contexts (rounds, 500) that exact ridge UCB chooses on the synthetic problem of Wen, Yin et al."""
     problem, bandit = Linear(100, 500, seed), OFUL(dim=500, seed=seed)
     rows, chunk = np.empty((rounds, 500)), problem.chunk(0, rounds)
     for t in range(rounds):
@@ -144,7 +144,7 @@ class TailStudy:
 
 
 class TailTrial:
-    """Trial of all sizes on the rows of one seed."""
+    """Trial of one seed: the error bounds of all sketch sizes, computed on the same rows."""
 
     def __init__(self, study: TailStudy, policies: Sequence[Policy], seed: int) -> None:
         self.study, self.policies, self.seed = study, policies, seed

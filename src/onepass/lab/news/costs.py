@@ -25,24 +25,25 @@ WAYS = (AS_IT_IS, GREEDY, AT_ONCE, TOLD)
 
 
 class BanditPolicy:
-    """Adapter that gives a bandit the methods `decide` and `learn` of the study's policies."""
+    """Adapter that gives a bandit the methods `decide` and `learn` that the study of news sites calls."""
 
     def __init__(self, bandit: Bandit) -> None:
         self.bandit = bandit
 
     def decide(self, user: Any, articles: Any) -> Any:
-        """Choose one of the articles for a user, and return the bandit's decision."""
+        """Choose one of the articles for a user, and return the decision of the bandit."""
         return self.bandit.decide(user, arms=articles)
 
     def learn(self, decision: Any, reward: float) -> None:
-        """Learn the reward of a decision."""
+        """Learn the reward of a decision that `decide` returned."""
         self.bandit.learn(decision, reward)
 
 
 def click_probabilities(requests: Sequence[Request], seed: int, way: str) -> np.ndarray:
-    """Return the click probability (n,) of the article that the bandit shows at every request.
+    """Return the click probability (n,) of the article that a bandit shows at each of n requests.
 
-    `seed` is the seed of the bandit, and `way` is one of `WAYS`, the changes of the bandit.
+    `seed` is the seed of the bandit. `way`, one of `WAYS`, selects a change: none, greedy choices, clicks that are
+    learned at once, or click probabilities that are learned instead of clicks.
     """
     bandit = InteractionBandit(seed=seed, exploration=UCB(0.0) if way == GREEDY else None)
     server, found = Server(BanditPolicy(bandit)), list[float]()
@@ -61,7 +62,7 @@ def click_probabilities(requests: Sequence[Request], seed: int, way: str) -> np.
 
 
 def main() -> None:
-    """Run the bandit for every seed and every change (`WAYS`), and print one line for each."""
+    """Simulate the bandit for every seed and every change in `WAYS`, and print one line of click rates for each."""
     parser = argparse.ArgumentParser(description="What the first days of a simulated news site cost.")
     parser.add_argument("--seeds", type=int, default=10, help="how many sites (default 10)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")

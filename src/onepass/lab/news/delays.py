@@ -36,14 +36,14 @@ OF_ROWS = ("LinTS", "GLBOMD")
 
 
 class Delayed:
-    """Bandit whose clicks arrive late.
+    """Bandit of a news site whose clicks arrive late.
 
     Parameters
     ----------
     seed : seed of the bandit.
     recipe : name of one of `BANDITS`.
-    hours : mean delay, 0 for a bandit that learns at once.
-    learn_at : moment of learning, as for `PendingRewards`.
+    hours : mean delay of a click in hours; 0 for a bandit that learns at once.
+    learn_at : "deadline" or "arrival": when a click is learned, as in `PendingRewards`.
     """
 
     def __init__(self, seed: int, recipe: str, hours: float, learn_at: str = "deadline") -> None:
@@ -54,7 +54,7 @@ class Delayed:
         self.clicks: list[tuple[float, str]] = []
 
     def bandit_inputs(self, request: Any) -> tuple[Any, Any]:
-        """Return context and arms of a request as the bandit takes them."""
+        """Return the context and the arms of a request in the form that the bandit takes."""
         if self.rows:
             return Factors(user_row(request.user), article_rows(request.articles)[:, SEEN]), None
         return request.user, request.articles
@@ -64,12 +64,12 @@ class Delayed:
 
 
 class DelayedServer(Server):
-    """Loop of docs/first_loop.md, on the site's clock."""
+    """Simulated service of a news site that decides and learns with `PendingRewards`, in the time of the simulation."""
 
     policy: Delayed
 
     def learn_until(self, hour: float) -> None:
-        """Report the clicks that have arrived until this hour of the site, and learn due rewards."""
+        """Pass on the clicks that have arrived by this hour of the simulation, and learn rewards that are due."""
         one = self.policy
         while one.pending is not None and one.clicks and one.clicks[0][0] <= hour:
             when, identity = heappop(one.clicks)
@@ -78,7 +78,7 @@ class DelayedServer(Server):
             one.pending.expire(now=hour * HOUR)
 
     def choose(self, request: Any) -> int:
-        """Return the index of the article that is shown; its click, if any, is queued or learned at once."""
+        """Return the index of the article that is shown. A click is queued, or learned at once if there is no delay."""
         one, (context, arms) = self.policy, self.policy.bandit_inputs(request)
         if one.pending is None:
             decision = one.bandit.decide(context, arms)
@@ -92,7 +92,7 @@ class DelayedServer(Server):
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy: click rates, and the last half's rate as a share of the bandit's without delay."""
+    """Return the table as one line per policy: click rates, and the last half's rate relative to that without delay."""
     without = {
         (row["group"], row["seed"]): row["last_half"] for row in rows if row["policy"] == f"{row['group']}, {NO_DELAY}"
     }

@@ -1,4 +1,4 @@
-"""Conversions that come days later: learned as they come, after an hour, after a week, or as zeros first.
+"""Conversions that come days after a decision, with several ways to learn them.
 
     log(delay / day) ~ normal, median one day, 90 % within six days
 
@@ -34,26 +34,29 @@ SECONDS = 3600.0
 
 
 def delay_hours(request: Any) -> float:
-    """Return the delay of a request's conversion in hours, from the site's exponential draw."""
+    """Return the delay of a request's conversion in hours, which has a log-normal distribution.
+
+    It is a function of the exponential number `request.delay`.
+    """
     uniform = min(max(-math.expm1(-request.delay / LATE), 1e-12), 1.0 - 1e-12)
     return HOURS * math.exp(SPREAD * NormalDist().inv_cdf(uniform))
 
 
 @cache
 def true_law() -> DelayLaw:
-    """Return the law of the delays of 100,000 complete conversions, evenly spaced in probability."""
+    """Return the true distribution of the delays, as a `DelayLaw` fitted to 100,000 of its quantiles."""
     probabilities = (np.arange(100_000) + 0.5) / 100_000
     seconds = SECONDS * HOURS * np.exp(SPREAD * ndtri(probabilities))
     return fit_delay_law(seconds, np.maximum(seconds, WEEK * SECONDS), WEEK * SECONDS)
 
 
 class Late:
-    """Bandit whose conversions come late.
+    """Bandit of a news site whose conversions come late.
 
     Parameters
     ----------
     seed : seed of the bandit.
-    how : name of one of the ways to learn.
+    how : name of a way to learn, for example "wait a week", "zeros first" or "no delay".
     """
 
     def __init__(self, seed: int, how: str) -> None:
@@ -70,7 +73,7 @@ class Late:
 
 
 class LateServer(Server):
-    """Loop of a site whose conversions come late, on the site's clock."""
+    """Simulated service of a news site whose conversions come late, in the time of the simulation."""
 
     policy: Late
 
@@ -79,7 +82,7 @@ class LateServer(Server):
         self.coming: list[tuple[float, int, Any, float]] = []  # hour, count, decision or its id, reward
 
     def learn_until(self, hour: float) -> None:
-        """Report or learn what has come until this hour of the site."""
+        """Report or learn the conversions that have come by this hour of the simulation."""
         one = self.policy
         while self.coming and self.coming[0][0] <= hour:
             when, _, decision, reward = heappop(self.coming)
@@ -91,7 +94,7 @@ class LateServer(Server):
             one.pending.expire(now=hour * SECONDS)
 
     def choose(self, request: Any) -> int:
-        """Return the index of the article that is shown, and queue what will come of it."""
+        """Return the index of the article that is shown. A conversion is queued until it arrives."""
         one, hour, late = self.policy, request.hour, delay_hours(request)
         if one.pending is not None:
             identity, after = f"{self.served}", one.pending.after / SECONDS
@@ -114,7 +117,7 @@ class LateServer(Server):
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy: conversions, also as a share of those without delay."""
+    """Return the table as one line per policy: the conversion rate, also relative to that without delay."""
     without = {row["seed"]: row for row in rows if row["policy"] == NO_DELAY}
     found: list[Line] = []
     for label, own in group_rows(rows, policy_label).items():

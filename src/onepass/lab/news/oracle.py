@@ -25,7 +25,7 @@ AT_ARTICLE = {name: place for place, name in enumerate(ARTICLE)}
 
 
 def user_row(user: Mapping[str, Any]) -> np.ndarray:
-    """Return the features of a user as an array (u,), in the order of `USER`."""
+    """Return the features of a user as an array (u,), in the order of the names in `USER`."""
     row = np.zeros(len(USER))
     row[[AT_USER[name] for name in (user["country"], user["device"], *user["interests"], "always")]] = 1.0
     if user["age"] is None:
@@ -36,7 +36,7 @@ def user_row(user: Mapping[str, Any]) -> np.ndarray:
 
 
 def article_rows(articles: Mapping[str, Mapping[str, Any]]) -> np.ndarray:
-    """Return the features of K articles as an array (K, a), in the order of `ARTICLE`."""
+    """Return the features of K articles as an array (K, a), in the order of the names in `ARTICLE`."""
     rows = np.zeros((len(articles), len(ARTICLE)))
     for row, one in zip(rows, articles.values(), strict=True):
         row[[AT_ARTICLE[name] for name in (one["topic"], one["author"], "always")]] = 1.0
@@ -45,7 +45,11 @@ def article_rows(articles: Mapping[str, Mapping[str, Any]]) -> np.ndarray:
 
 
 def best_fixed(requests: Sequence[Request]) -> np.ndarray:
-    """Return the index (n,) of the article that the fixed policy shows at every request of one site."""
+    """Return the index (n,) of the article that the best fixed linear policy shows at each of n requests.
+
+    The policy is a ridge regression of the true click probabilities on products of user and article features, fitted to
+    a part of the requests.
+    """
     dim = len(USER) * len(ARTICLE)
     gram, moment = REG * np.eye(dim), np.zeros(dim)
     learned = requests[::EVERY]

@@ -32,21 +32,22 @@ RULES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """Choice of an article by its index among those on offer, with the details that learning needs."""
+    """Choice of an article: its index among those on offer, and `details` that the policy needs to learn."""
 
     index: int
     details: Any
 
 
 def make_crossed_bandit(seed: int, rule: str = "upper gaps") -> Bandit:
-    """Make the recommended bandit, with one of `RULES`."""
+    """Return the bandit `InteractionBandit` for users and articles, with the exploration rule `rule` of `RULES`."""
     return InteractionBandit(exploration=RULES[rule], seed=seed)
 
 
 class Dense:
-    """Bandit on explicit rows, with `Records` for users and articles.
+    """Bandit on all products of user and article features, as dense rows.
 
-    Users and articles are factors of an `OuterProduct`, each with a constant feature.
+    `recipe` is "CBSCFD", "CBSCFD newton" or another name, which stands for GLB-OMD on a sketch. `Records` turns users
+    and articles into numbers.
     """
 
     def __init__(self, seed: int, recipe: str, size: int = 32, exploration: float = 0.2, reg: float = 1.0):
@@ -88,7 +89,7 @@ def _with_constant(rows: np.ndarray) -> np.ndarray:
 
 
 class Popularity:
-    """Thompson sampling on the click rate of every article, equal for all users, with the prior Beta(1, 15)."""
+    """Thompson sampling on the click rate of every article, with the prior Beta(1, 15); users are ignored."""
 
     BEFORE = (1.0, 15.0)
 
@@ -111,7 +112,7 @@ class Popularity:
 
 
 class Uniform:
-    """Policy that draws articles uniformly."""
+    """Policy that chooses articles at random."""
 
     def __init__(self, seed: int):
         self.rng = np.random.default_rng(seed)
@@ -120,16 +121,17 @@ class Uniform:
         return Choice(int(self.rng.integers(len(articles))), None)
 
     def learn(self, choice: Choice, reward: float) -> None:
-        """Ignore the reward."""
+        """Do nothing, because the policy does not learn."""
 
     def memory_usage(self) -> int:
         return 0
 
 
 class VowpalWabbit:
-    """Vowpal Wabbit with `--cb_explore_adf -q UA --squarecb`, on features equal to those of the bandits.
+    """Policy of Vowpal Wabbit with SquareCB, on the same features as the bandits of onepass.
 
-    `named` adds the names of articles as features. vowpalwabbit is in the extra `peers`, so the suites do not contain
+    Its options are `--cb_explore_adf -q UA --squarecb`, with `gamma` as `--gamma_scale`. If `named` is True, the names
+    of articles are further features. The package vowpalwabbit is in the extra `peers`, so the suites do not contain
     these policies; see docs/news.md.
     """
 

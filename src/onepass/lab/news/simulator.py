@@ -32,15 +32,15 @@ MIDDLE, SPREAD, YOUNGEST, OLDEST = 40.0, 15.0, 16, 85  # years
 
 
 class Request(NamedTuple):
-    """Request of a user.
+    """Request of a user of the simulated news site.
 
     Parameters
     ----------
     hour : hours since the start of the site.
     user : features of the user.
     articles : features of the articles on offer, by name.
-    chances : click probability of every article (K,).
-    lot : uniform random number; the article is clicked if `lot` is below its chance.
+    chances : click probability (K,) of every article on offer.
+    lot : uniform random number; the shown article is clicked if `lot` is below its click probability.
     delay : hours until the click arrives.
     """
 
@@ -53,15 +53,15 @@ class Request(NamedTuple):
 
 
 class Site:
-    """Simulated news site with random effects.
+    """Simulated news site; effects of users and articles on clicks are drawn at random.
 
     Parameters
     ----------
     seed : seed of all draws.
-    crossed : scale of the interactions of users and articles.
-    own : standard deviation of articles' own appeal, which no feature shows.
-    curved : standard deviation of the effects of age squared, by topic.
-    replaced : number of articles replaced every day.
+    crossed : factor of the effects that depend on both user and article.
+    own : standard deviation of an effect of the single article, which no feature shows.
+    curved : standard deviation, over topics, of the effect of the user's age squared.
+    replaced : number of articles that are replaced every day.
     """
 
     def __init__(
@@ -82,7 +82,10 @@ class Site:
         self.stock = sorted((self.article(-3.0 * HOURS * rng.random()) for _ in range(STOCK)), key=lambda one: one[3])
 
     def article(self, born: float) -> tuple[str, int, int, float, float]:
-        """Draw a new article: name, topic, author, hour of publication, own appeal."""
+        """Draw a new article that is published at hour `born`.
+
+        The result has the name, the numbers of topic and author, the hour, and an effect that no feature shows.
+        """
         self.count += 1
         rng = self.rng
         return (
@@ -94,7 +97,7 @@ class Site:
         )
 
     def requests(self) -> Iterator[Request]:
-        """Yield requests without end, from the start of the site."""
+        """Yield requests in the order of time, without end."""
         rng = self.rng
         for number in count():
             hour = number * HOURS / PER_DAY

@@ -21,10 +21,10 @@ AFTERWARDS = 1000.0  # hour of the site at which all its deadlines have passed
 
 
 class Server:
-    """Policy with its decisions that wait for their deadline, half an hour after the decision.
+    """Simulated service of a news site: a policy chooses articles, and learns each reward at a deadline.
 
-    The reward is 1 if a click came before the deadline, else 0. It is learned at the deadline; `PendingRewards` says
-    why. Seconds are processor time.
+    The deadline is half an hour after the decision. The reward is 1 if a click came before it, else 0. Seconds are
+    processor time.
     """
 
     def __init__(self, policy: Any) -> None:
@@ -33,7 +33,7 @@ class Server:
         self.seconds, self.clicks, self.missed, self.served = 0.0, 0.0, 0.0, 0
 
     def serve(self, request: Any) -> None:
-        """Learn due rewards, then choose an article for the request."""
+        """Learn rewards that are due, then choose an article for the request."""
         began = thread_time()
         self.learn_until(request.hour)
         place = self.choose(request)
@@ -44,20 +44,20 @@ class Server:
         self.served += 1
 
     def learn_until(self, hour: float) -> None:
-        """Learn the rewards whose deadline has passed at this hour of the site."""
+        """Learn the rewards whose deadline has passed by this hour of the simulation."""
         while self.waiting and self.waiting[0][0] <= hour:
             _, decision, reward = self.waiting.popleft()
             self.policy.learn(decision, reward)
 
     def choose(self, request: Any) -> int:
-        """Return the index of the article that is shown, and queue the decision for its deadline."""
+        """Return the index of the article that is shown, and queue the decision with its reward until the deadline."""
         decision = self.policy.decide(request.user, request.articles)
         clicked = request.lot < request.chances[decision.index] and request.delay < PATIENCE
         self.waiting.append((request.hour + PATIENCE, decision, float(clicked)))
         return int(decision.index)
 
     def point(self) -> dict[str, Any]:
-        """Return the state of the run as a point of the curves."""
+        """Return the measurements so far by name: requests, clicks, regret, seconds and memory."""
         return {
             "round": self.served,
             "cumulative_reward": self.clicks,
@@ -69,7 +69,10 @@ class Server:
 
 
 class NewsTrial:
-    """Trial of all policies on one seed; rewards and regret are sums of click probabilities, not of clicks."""
+    """Trial of one seed: all policies serve the same requests.
+
+    Rewards and regret are sums of click probabilities, not of clicks.
+    """
 
     def __init__(self, site: Site, policies: Sequence[Policy], seed: int, server: Callable[[Any], Server]) -> None:
         self.requests, self.policies, self.seed = site.requests(), policies, seed
@@ -97,7 +100,7 @@ class NewsTrial:
 
 
 def last_half(points: Sequence[Mapping[str, Any]]) -> float:
-    """Return the click rate of the second half of a run."""
+    """Return the click rate in the second half of a run, from the checkpoints `points`."""
     middle, end = points[(len(points) - 1) // 2], points[-1]
     if middle is end:
         return float(end["click_rate"])
@@ -105,7 +108,7 @@ def last_half(points: Sequence[Mapping[str, Any]]) -> float:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy: expected click rate, its share of the best possible one, and costs."""
+    """Return the table as one line per policy: expected click rate, its share of the best possible rate, and costs."""
     found = []
     for label, own in group_rows(rows, policy_label).items():
         rates = [row["click_rate"] for row in own]
@@ -123,7 +126,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the click rate over requests, and the time per request."""
+    """Draw the click rate of every policy over requests, and the time per request."""
     figure = canvas(8.5, 4.8 + bar_chart_height(rows))
     axes = figure.subplot_mosaic([["clicks"], ["time"]], height_ratios=[4.4, bar_chart_height(rows)])
     styles = assign_styles(rows, "policy")
@@ -142,8 +145,8 @@ NEWS = Figure("news", lines, draw)
 class NewsStudy:
     """Study of policies on simulated news sites.
 
-    `site(seed)` makes the site of a seed, and `server(policy)` the loop in which a policy decides and learns. All other
-    fields are those of every study.
+    `site(seed)` makes the `Site` of a seed, and `server(policy)` the `Server` in which a policy decides and learns. The
+    other fields are those of the protocol `Study`.
     """
 
     name: str

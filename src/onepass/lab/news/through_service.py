@@ -1,4 +1,4 @@
-"""News site in front of a decision service: requests and clicks go through HTTP, on the site's clock.
+"""News site in front of a decision service: requests and clicks go through HTTP, in the time of the simulation.
 
     visitor -> POST decide -> log -> article     click minutes later -> POST outcome     no click in half an hour: 0
 
@@ -40,13 +40,13 @@ LOOP: dict[str, Any] = {"name": "news", "reward": {"wait": PATIENCE * 3600.0}, "
 
 
 class SiteClock:
-    """Clock in microseconds that never repeats a time, and stands at the hour set last."""
+    """Simulated clock: a call returns microseconds, each time at least one more than before."""
 
     def __init__(self) -> None:
         self.now = BEGIN
 
     def set_hour(self, hour: float) -> None:
-        """Set the clock to an hour since the start of the site, unless it is later already."""
+        """Move the clock to this hour since the start of the simulation; a clock that is later stays as it is."""
         self.now = max(self.now, BEGIN + round(hour * HOUR))
 
     def __call__(self) -> int:
@@ -55,14 +55,14 @@ class SiteClock:
 
 
 class ServiceRun(NamedTuple):
-    """Result of a run of the service.
+    """Result of simulated requests to a decision service.
 
     Parameters
     ----------
     places : indices of the shown articles (n,).
     propensities : their logged probabilities (n,).
-    behind : mean number of rewards that were due and not yet learned.
-    seconds : duration of the run.
+    behind : mean number of rewards whose deadline had passed and that were not yet learned.
+    seconds : seconds from the start to the end.
     """
 
     places: np.ndarray
@@ -77,7 +77,10 @@ def _make_settings(seed: int) -> LoopSettings:
 
 
 def run_service(requests: list[Request], seed: int, folder: Path) -> ServiceRun:
-    """Run a service in this process, with its files in `folder`, on requests and their clicks."""
+    """Send the requests and their clicks to a decision service in this process, and return the `ServiceRun`.
+
+    `seed` is the seed of the bandit, and `folder` holds the files of the service.
+    """
     return asyncio.run(_run_service(requests, seed, folder))
 
 
@@ -146,10 +149,15 @@ class _Visits:
 
 
 class Rates(NamedTuple):
-    """Click rates by day, each of shape (days,).
+    """Mean click probability on each day of a simulation, as arrays (days,).
 
-    `fixed` is the rate of the best fixed policy, `best` that of the best article of each request, `any` that of a
-    random article, and `served` that of the service, whose other results are in `run`.
+    Parameters
+    ----------
+    served : of the articles that the service showed.
+    fixed : of the articles that the best fixed linear policy shows.
+    best : of the best article on offer.
+    any : of a random article on offer.
+    run : other results of the service.
     """
 
     served: np.ndarray
@@ -159,13 +167,16 @@ class Rates(NamedTuple):
     run: ServiceRun
 
     def shares_of_best(self, last: int = LAST) -> tuple[float, float]:
-        """Return the service's click rate of the last days, relative to the best fixed policy and the best articles."""
+        """Return the service's click rate in the last days relative to the fixed policy and to the best articles.
+
+        `last` is the number of days.
+        """
         own = self.served[-last:].mean()
         return own / self.fixed[-last:].mean(), own / self.best[-last:].mean()
 
 
 def rates(seed: int, days: int, folder: Path) -> Rates:
-    """Simulate a site of a seed for some days, and return its click rates."""
+    """Simulate a news site for `days` days in front of a service, and return the click rates."""
     requests = list(islice(Site(seed).requests(), days * PER_DAY))
     run, fixed = run_service(requests, seed, folder), best_fixed(requests)
     by_day = [
@@ -181,7 +192,7 @@ def rates(seed: int, days: int, folder: Path) -> Rates:
 
 
 def main() -> None:
-    """Run the service for every seed, and print one line for each."""
+    """Simulate the service for every seed, and print one line of click rates for each."""
     parser = argparse.ArgumentParser(description="A simulated news site before a decision service.")
     parser.add_argument("--seeds", type=int, default=3, help="how many sites (default 3)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")

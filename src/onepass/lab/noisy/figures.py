@@ -1,6 +1,6 @@
-"""Table, bars and picture of the bake-off of noisy worlds: gains over a uniform choice, relative to rivals.
+"""Table, limits to keep and picture of the bake-off of noisy worlds: gains over a uniform choice, relative to rivals.
 
-A gain is the mean reward of a policy less that of uniform random choices.
+A gain is the mean reward of a policy minus that of uniform random choices.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ BAR, UPPER_BAR, WABBIT_BAR, FREE_BAR, JACKPOT_BAR, ROUTING_LOSS = 0.97, 0.95, 1.
 
 
 class Ratio(NamedTuple):
-    """Ratio of two mean gains over the same orders, with its 95% limits; they are None for a single order."""
+    """Ratio of two means, with a 95% confidence interval from `low` to `high`, which are None for a single value."""
 
     value: float
     low: float | None
@@ -44,10 +44,10 @@ class Ratio(NamedTuple):
 
 
 def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
-    """Return mean(ours) / mean(theirs), with limits by the delta method and Student's distribution.
+    """Return the ratio of the mean of `ours` to the mean of `theirs`, two sequences of paired values, with 95% limits.
 
-    The residuals ours_i - ratio theirs_i have mean 0. Their standard error, divided by mean(theirs), is that of the
-    ratio.
+    The limits use the delta method and Student's t distribution: the residuals ours_i - ratio theirs_i have mean 0, and
+    their standard error, divided by the mean of `theirs`, is that of the ratio.
     """
     n, scale = len(ours), fmean(theirs)
     ratio = fmean(ours) / scale
@@ -59,9 +59,10 @@ def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
 
 
 def common_orders(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of the orders that our policy and all rivals of the bar have played, or else all rows.
+    """Return the rows of the orders of rounds that `ContextualBandit` and all its main rivals have played.
 
-    An interrupted run ends in the middle of an order, and the best of many settings is only fair on the same orders.
+    If there is none, all rows are returned. An interrupted run ends in the middle of an order, and policies are
+    compared fairly only on the same orders.
     """
     bar = [row for row in rows if row["group"] in (OURS, *RIVALS)]
     played = [{row["order"] for row in own} for own in group_rows(bar, lambda row: row["policy"]).values()]
@@ -70,9 +71,9 @@ def common_orders(rows: Sequence[Row]) -> list[Row]:
 
 
 class World:
-    """Results of one world in the orders that our policy and all rivals have played.
+    """Results of all policies on one bandit problem, called a world, over several random orders of its rounds.
 
-    `gains` maps a policy and an order to the gain: its mean reward less that of a uniform choice.
+    `gains` maps the name of a policy to its gain by order: its mean reward minus that of a uniform choice of arms.
     """
 
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
@@ -85,21 +86,21 @@ class World:
         }
 
     def reward(self, label: str) -> float | None:
-        """Return the mean reward of a policy, or None if it has not played."""
+        """Return the mean reward of the policy `label` over all orders, or None if it has not played."""
         own = [row["reward"] for row in self.rows if row["policy"] == label]
         return fmean(own) if own else None
 
     def best(self, groups: Iterable[str]) -> str | None:
-        """Return the policy of these groups with the largest mean gain in hindsight, or None if none has played."""
+        """Return the name of the policy in these groups with the largest mean gain, or None if none has played."""
         wanted = set(groups)
         labels = [label for label, group in self.groups.items() if group in wanted]
         return max(labels, key=lambda label: fmean(self.gains[label].values()), default=None)
 
     def ratio(self, label: str, groups: Iterable[str], least: float = LEAST_GAIN) -> Ratio | None:
-        """Return the gain of a policy relative to the best policy of these groups, over the orders that both played.
+        """Return the gain of the policy `label` divided by that of the best policy in these groups.
 
-        The result is None if one of them has not played, or if the rival gains at most the share `least` of the range
-        of rewards.
+        Both are means over the orders that both have played. The result is None if one has not played, or if the
+        rival's gain is at most the fraction `least` of the range of rewards.
         """
         rival = self.best(groups)
         ours, theirs = self.gains.get(label, {}), self.gains.get(rival or "", {})
@@ -110,7 +111,7 @@ class World:
 
 
 def worlds(rows: Sequence[Row]) -> list[World]:
-    """Return the worlds of the rows, sorted by kind and name."""
+    """Return the results as one `World` per bandit problem, sorted by kind and name."""
     groups = group_rows(rows, lambda row: row["world"])
     return [World(name, groups[name]) for name in sorted(groups, key=lambda name: (groups[name][0]["kind"], name))]
 
@@ -126,7 +127,7 @@ def _format_ratio(ratio: Ratio | None) -> str:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per world: mean rewards, and our gain relative to rivals."""
+    """Return the table as one line per bandit problem: mean rewards, and the gain of `ContextualBandit` over rivals."""
     out = []
     for world in worlds(rows):
         row, rival = world.rows[0], world.best(RIVALS)
@@ -162,12 +163,16 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def geometric_mean(ratios: Mapping[str, Ratio]) -> float:
-    """Return the geometric mean of the ratios, of which those below `LEAST_RATIO` count as `LEAST_RATIO`."""
+    """Return the geometric mean of the ratios; ratios below `LEAST_RATIO` count as `LEAST_RATIO`."""
     return exp(fmean(log(max(ratio.value, LEAST_RATIO)) for ratio in ratios.values()))
 
 
 def ratios(found: Sequence[World], label: str, groups: Iterable[str], least: float = LEAST_GAIN) -> dict[str, Ratio]:
-    """Return the ratios of `World.ratio` by the name of the world, for all worlds in which it is not None."""
+    """Return the gain of the policy `label` relative to the best policy in these groups, by bandit problem.
+
+    `found` are the problems. Those in which `World.ratio` is None are left out; `least` is an argument of
+    `World.ratio`.
+    """
     known = ((world.name, world.ratio(label, groups, least)) for world in found)
     return {name: ratio for name, ratio in known if ratio is not None}
 
@@ -187,7 +192,7 @@ def _mean_line(what: str, own: Mapping[str, Ratio], bar: float) -> list[str]:
 
 
 def bars(rows: Sequence[Row]) -> list[str]:
-    """Return the limits that a recommended bandit must keep, as lines of text with the measured values."""
+    """Return limits that `ContextualBandit` must keep, as lines of text with the measured values."""
     found = worlds(rows)
     against = ratios(found, OURS, RIVALS)
     out = _mean_line("the best of context-free UCB and Thompson, VW's best of 18 and greedy linear", against, BAR)
@@ -221,7 +226,7 @@ def bars(rows: Sequence[Row]) -> list[str]:
 
 
 def note(rows: Sequence[Row]) -> str:
-    """Return the text below the table: the limits of `bars`, and mean ratios to every other rival."""
+    """Return the text below the table: the lines of `bars`, and geometric means of gains relative to other rivals."""
     found = worlds(rows)
     orders = sorted({len(world.gains.get(OURS, {})) for world in found})
     counted = " to ".join(map(str, dict.fromkeys((orders[0], orders[-1])))) if orders else "no"
@@ -240,7 +245,7 @@ def note(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw our gain relative to the best rival with its limits, one row per world."""
+    """Draw the gain of `ContextualBandit` relative to its best rival, with 95% limits, one row per bandit problem."""
     found = {world.name: ratio for world in worlds(rows) if (ratio := world.ratio(OURS, RIVALS)) is not None}
     order = sorted(found, key=lambda name: found[name].value)
     figure = canvas(8.5, 1.4 + 0.25 * max(len(order), 1))

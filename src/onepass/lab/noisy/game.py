@@ -1,4 +1,4 @@
-"""A game of a noisy world: contexts, rewards, and expected rewards if they are known."""
+"""Rounds of a bandit problem whose rewards are mostly noise: contexts, rewards and expected rewards."""
 
 from typing import NamedTuple
 
@@ -8,21 +8,21 @@ TAIL = 0.05  # an unbounded reward's range lies between this quantile and its co
 
 
 class Game(NamedTuple):
-    """One order of a world.
+    """Rounds of a bandit problem in one random order.
 
     Parameters
     ----------
     rows : array of shape (T, d)
-        Contexts in their own units.
+        Contexts, not scaled.
     rewards : array of shape (T, K)
         Reward of every arm. In a replayed log, only those of the logged arms count.
     expected : array of shape (T, K)
-        Expected rewards, or the rewards themselves where no expectation is known.
+        Expected rewards, or the rewards themselves if expectations are not known.
     low, high : float
         Range of rewards, without outliers.
     logged : array of shape (T,), int, default None
-        Arms of a log with equal propensities, played by replay with rejection: a round counts, and is learned, if
-        the player chooses the logged arm. None means that all rewards are known.
+        Arms of a log whose logging policy chose all arms with equal probability. A round counts and is learned only if
+        the player chooses the logged arm. None means that the rewards of all arms are known.
     """
 
     rows: np.ndarray
@@ -38,7 +38,7 @@ class Game(NamedTuple):
         return self.rewards.shape[1]
 
     def arm_values(self) -> np.ndarray:
-        """Return the mean reward (K,) of every fixed arm in hindsight."""
+        """Return the mean reward (K,) of each arm if it is chosen in every round."""
         if self.logged is None:
             return self.expected.mean(axis=0)
         paid = self.rewards[np.arange(len(self.rows)), self.logged]
@@ -46,12 +46,15 @@ class Game(NamedTuple):
 
 
 def bounded_game(rows: np.ndarray, rewards: np.ndarray, expected: np.ndarray, low: float, high: float) -> Game:
-    """Return a game of contexts (T, d) and rewards (T, K), all in [low, high], with expected rewards (T, K)."""
+    """Return a `Game` with contexts (T, d), rewards (T, K) in [low, high] and expected rewards (T, K)."""
     return Game(np.ascontiguousarray(rows, np.float64), rewards, expected, low, high)
 
 
 def unbounded_game(rows: np.ndarray, rewards: np.ndarray, expected: np.ndarray) -> Game:
-    """Return a game of contexts (T, d) and rewards (T, K), whose range is that of the central 90% of all rewards."""
+    """Return a `Game` with contexts (T, d), and rewards and expected rewards (T, K) that have no bounds.
+
+    The range of the game runs from the 5% to the 95% quantile of all rewards.
+    """
     low, high = np.quantile(rewards, [TAIL, 1.0 - TAIL])
     return bounded_game(rows, rewards, expected, float(low), float(high))
 
@@ -59,10 +62,10 @@ def unbounded_game(rows: np.ndarray, rewards: np.ndarray, expected: np.ndarray) 
 def logged_game(
     rows: np.ndarray, arms: np.ndarray, rewards: np.ndarray, rng: np.random.Generator, bounded: bool
 ) -> Game:
-    """Return a log in random order, thinned so that every arm has equally many rows.
+    """Return a `Game` from logged contexts (n, d), arms (n,) and rewards (n,), in random order.
 
-    Rewards (n,) are those of the logged arms (n,). Equal propensities make replay with rejection unbiased. The range is
-    that of all rewards, or of their central 90% if they are not `bounded`.
+    Rows of frequent arms are dropped until all arms have equally many, so that the evaluation on matching rounds is
+    unbiased. The range of the game is that of all rewards, or of their central 90% if `bounded` is False.
     """
     fewest = int(np.bincount(arms).min())
     kept = np.concatenate([rng.permutation(np.flatnonzero(arms == arm))[:fewest] for arm in range(int(arms.max()) + 1)])

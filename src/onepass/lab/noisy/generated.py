@@ -18,9 +18,9 @@ def _standardize(values: np.ndarray) -> np.ndarray:
 
 
 def linear_means(rng: np.random.Generator, dim: int = 30, arms: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Draw Gaussian rows (T, dim) and the mean rewards x^T theta_a + c_a of every arm a, of shape (T, arms).
+    """Return Gaussian contexts (T, dim) and mean rewards (T, arms), which are linear in the context.
 
-    The constants c_a have a fifth of the variance of the means.
+    The mean of arm a is x^T theta_a + c_a. Constants c_a have a fifth of the total variance.
     """
     rows = rng.standard_normal((ROUNDS, dim))
     slopes, constants = rows @ rng.standard_normal((dim, arms)), rng.standard_normal((1, arms))
@@ -28,9 +28,9 @@ def linear_means(rng: np.random.Generator, dim: int = 30, arms: int = 8) -> tupl
 
 
 def step_means(rng: np.random.Generator, dim: int = 10, arms: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    """Draw uniform rows (T, dim) and mean rewards (T, arms), which are a decision tree of depth three for every arm.
+    """Return uniform contexts (T, dim) and mean rewards (T, arms), which are a decision tree of depth three per arm.
 
-    A tree has one threshold for each of three columns, and a mean per leaf.
+    A tree has one threshold for each of three random columns, and a random mean per leaf.
     """
     rows, means = rng.uniform(-1.0, 1.0, (ROUNDS, dim)), np.empty((ROUNDS, arms))
     for arm in range(arms):
@@ -40,14 +40,14 @@ def step_means(rng: np.random.Generator, dim: int = 10, arms: int = 4) -> tuple[
 
 
 def constant_means(rng: np.random.Generator, dim: int = 10, arms: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Draw Gaussian rows (T, dim) that have no effect, and mean rewards (T, arms) that are constant for every arm."""
+    """Return Gaussian contexts (T, dim) without effect, and mean rewards (T, arms) that are constant for every arm."""
     return rng.standard_normal((ROUNDS, dim)), np.repeat(rng.standard_normal((1, arms)), ROUNDS, axis=0)
 
 
 def continuous_game(rng: np.random.Generator, means: Means, explained: float) -> Game:
-    """Generate a game whose rewards have variance one; arms and contexts explain the share `explained` of it.
+    """Return a random game whose rewards have variance 1, of which means explain the fraction `explained`.
 
-    `means` draws rows and mean rewards.
+    `means` is a function from a generator to contexts and mean rewards.
     """
     rows, values = means(rng)
     expected = np.sqrt(explained) * _standardize(values)
@@ -55,18 +55,18 @@ def continuous_game(rng: np.random.Generator, means: Means, explained: float) ->
 
 
 def clipped_mean(means: np.ndarray, deviation: float) -> np.ndarray:
-    """Return the mean of min(max(Z, 0), 1) for Gaussian Z with the means `means` and this standard deviation."""
+    """Return E min(max(Z, 0), 1) for Gaussian Z with the given means and standard deviation `deviation`."""
     a, b = -means / deviation, (1.0 - means) / deviation
     density = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / np.sqrt(2.0 * np.pi)
     return means * (ndtr(b) - ndtr(a)) + deviation * density + ndtr(-b)
 
 
 def ratings_game(rng: np.random.Generator, taste: float, arms: int = 8, rank: int = 4, dim: int = 32) -> Game:
-    """Generate ratings in [0, 1] from a matrix of low rank; the level of a user cannot be seen in the user's row.
+    """Return a random game whose rewards are ratings in [0, 1], from a matrix of low rank.
 
-    The mean rating of user u for arm a is m_ua = .6 + .05 b_a + .15 e_u + taste u_u^T v_a / 2, with the level b_a of
-    the arm, the level e_u of the user, and vectors u_u and v_a of `rank` entries. Noise with standard deviation .2 is
-    added, and the sum is clipped. The row of a user is a noisy linear map of u_u.
+    The mean rating of user u for arm a is .6 + .05 b_a + .15 e_u + taste u_u^T v_a / sqrt(rank), with random levels b_a
+    of the arm and e_u of the user, and random vectors u_u and v_a (rank,). Noise with standard deviation .2 is added,
+    and the sum is clipped. The context is a noisy linear map of u_u, so it does not show the level e_u.
     """
     users, films = rng.standard_normal((ROUNDS, rank)), rng.standard_normal((arms, rank))
     rows = users @ rng.standard_normal((rank, dim)) + rng.standard_normal((ROUNDS, dim))
@@ -77,9 +77,9 @@ def ratings_game(rng: np.random.Generator, taste: float, arms: int = 8, rank: in
 
 
 def costs_game(rng: np.random.Generator, dim: int = 12, arms: int = 5) -> Game:
-    """Generate a game whose rewards are minus costs.
+    """Return a random game whose rewards are negative costs in [-1, 0].
 
-    Costs have Beta distributions, and the logit of the mean cost is linear in the context.
+    Costs have Beta distributions, and the log odds of the mean cost are linear in the context.
     """
     rows, scores = linear_means(rng, dim, arms)
     expected = expit(0.4 * scores)
@@ -87,9 +87,9 @@ def costs_game(rng: np.random.Generator, dim: int = 12, arms: int = 5) -> Game:
 
 
 def jackpot_game(rng: np.random.Generator, contextual: bool, dim: int = 8, arms: int = 5) -> Game:
-    """Generate a game in which one arm pays 50 with probability .1, and all other arms pay a uniform number.
+    """Return a random game in which one arm pays 50 with probability .1, else 0, and others uniform rewards in [0, 1].
 
-    If `contextual` is True, a second arm takes over the jackpot for rows whose first column is negative.
+    If `contextual` is True, another arm has the jackpot in rounds whose first feature is negative.
     """
     rounds = 2 * ROUNDS
     rows, rewards = rng.standard_normal((rounds, dim)), rng.uniform(size=(rounds, arms))
@@ -102,9 +102,10 @@ def jackpot_game(rng: np.random.Generator, contextual: bool, dim: int = 8, arms:
 
 
 def outliers_game(rng: np.random.Generator) -> Game:
-    """Generate linear rewards with R^2 = .3, of which two in a thousand are replaced by 10^12 or -10^12.
+    """Return a random game with linear rewards, of which a few are replaced by 10^12 or -10^12.
 
-    Outliers are errors of measurement, so expected rewards do not include them.
+    The context explains 30% of the variance of other rewards. Outliers are errors of measurement, so expected rewards
+    do not include them.
     """
     game = continuous_game(rng, partial(linear_means, dim=10, arms=4), 0.3)
     signs = rng.choice([-1.0, 1.0], game.rewards.shape)
@@ -113,7 +114,10 @@ def outliers_game(rng: np.random.Generator) -> Game:
 
 
 def many_arms_game(rng: np.random.Generator, dim: int = 5, arms: int = 300) -> Game:
-    """Generate a game of 300 arms that pay 1 with probability .1, except for one with .6; contexts have no effect."""
+    """Return a random game in which each of 300 arms pays 1 with probability .1, except for one with .6.
+
+    Contexts have no effect.
+    """
     rounds = 1_000
     expected = np.full((rounds, arms), 0.1)
     expected[:, rng.integers(arms)] = 0.6

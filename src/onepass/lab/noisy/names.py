@@ -30,10 +30,10 @@ def _digest(name: str) -> str:
 
 
 def split_worlds() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names to choose on and the names to report.
+    """Return two halves of the names of the bandit problems: one to choose defaults on, and one to report.
 
-    Within each kind names are sorted by SHA-256. The list of all kinds is then dealt out in turns, so each half has
-    half of the worlds of every kind.
+    Within each kind, names are sorted by their SHA-256 hash. Every second name of the resulting list belongs to the
+    second half, so both have about half of the names of every kind.
     """
     order = [name for kind in sorted(KINDS) for name in sorted(KINDS[kind], key=_digest)]
     return tuple(order[::2]), tuple(order[1::2])

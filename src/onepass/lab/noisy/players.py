@@ -31,7 +31,7 @@ UCB_FREE, THOMPSON_FREE, GREEDY, LINEAR, FOREST, WABBIT, GITTINS = (
 
 
 class Player(Protocol):
-    """Protocol of a player, with the methods that a study calls."""
+    """Protocol of a player of bandit problems, which chooses arms and learns rewards."""
 
     @property
     def hindsight(self) -> bool: ...
@@ -41,7 +41,7 @@ class Player(Protocol):
 
 
 class Units(NamedTuple):
-    """Range (low, high), mean and standard deviation of a world's rewards, which are known in hindsight."""
+    """Range (low, high), mean and standard deviation of a game's rewards, for players that may know them in advance."""
 
     low: float
     high: float
@@ -50,9 +50,9 @@ class Units(NamedTuple):
 
 
 class Rescaled:
-    """Player that gets the rewards (reward - offset) / unit.
+    """Player that passes rewards (reward - offset) / unit to another player.
 
-    Before that, rewards are clipped to a range three times as long as the range of the world's rewards.
+    Before that, rewards are clipped to a range three times as long as that of the game's rewards.
     """
 
     hindsight = True
@@ -76,11 +76,12 @@ class Rescaled:
 
 
 class ContextFree(SequentialPlayer):
-    """Player that ignores contexts, and estimates the standard deviation s of rewards from all arms together.
+    """Player that ignores contexts: UCB with multiplier `width`, or Thompson sampling if `width` is None.
 
-    Each of the K arms is played once first. In round t, UCB plays the arm with the largest mean + width s sqrt(log(t) /
-    n), where n is the number of plays of the arm. Thompson sampling plays the arm with the largest draw of mean + s T /
-    sqrt(n), where T has Student's distribution with t - K degrees of freedom, because the variance is not known.
+    Each of the K arms is played once first. The standard deviation s of rewards around the mean of their arm is
+    estimated from all arms together. In round t, UCB plays the arm with the largest mean + width s sqrt(log(t) / n),
+    where n is the number of plays of the arm. Thompson sampling plays the arm with the largest draw of mean + s T /
+    sqrt(n), where T has Student's distribution with t - K degrees of freedom.
     """
 
     hindsight = False
@@ -108,7 +109,7 @@ class ContextFree(SequentialPlayer):
 
 
 class Gittins(SequentialPlayer):
-    """Player that wraps the engine of the package `gittins` at its defaults."""
+    """Player that wraps the bandit of the package `gittins` at its defaults."""
 
     hindsight = True
 
@@ -127,47 +128,53 @@ class Gittins(SequentialPlayer):
         return int(record.chosen)
 
     def learn(self, x: np.ndarray, arm: int, reward: float) -> None:
-        """Learn the reward of the last choice."""
+        """Learn the reward of the arm that was chosen last."""
         self.engine.learn(self.state, self.decision, reward, float(self.passed))
 
 
 def contextual_bandit(*, dim: int, arms: int, seed: int, units: Units, greedy: bool = False) -> PerArmPlayer:
-    """Make a player with `ContextualBandit` at its defaults, or with the greedy rule on its models."""
+    """Return a player with `ContextualBandit` at its defaults; if `greedy` is True, it does not explore."""
     rule = onepass.Greedy() if greedy else None
     return PerArmPlayer(onepass.ContextualBandit(seed=seed, exploration=rule), arms)
 
 
 def context_free(*, dim: int, arms: int, seed: int, units: Units, width: float | None = None) -> ContextFree:
-    """Make a player of UCB without contexts, with multiplier `width`, or of Thompson sampling if `width` is None."""
+    """Return a player that ignores contexts: UCB with multiplier `width`, or Thompson sampling if `width` is None."""
     return ContextFree(arms, seed, width)
 
 
 def linear_bandit(
     *, dim: int, arms: int, seed: int, units: Units, recipe: str, exploration: float, reg: float
 ) -> Rescaled:
-    """Make a linear bandit of onepass with one setting, on standardized rewards."""
+    """Return a player with a linear bandit of onepass, which gets standardized rewards.
+
+    `recipe` is the name of the bandit in `onepass`, and `units` has the mean and standard deviation of rewards.
+    """
     player = scaled_linear_bandit(dim=dim, arms=arms, seed=seed, recipe=recipe, exploration=exploration, reg=reg)
     return Rescaled(player, units, units.mean, units.deviation)
 
 
 def ranged_vowpal_wabbit(*, dim: int, arms: int, seed: int, units: Units, options: str, rate: float) -> Rescaled:
-    """Make a player with Vowpal Wabbit at one setting, on rewards scaled to [0, 1]."""
+    """Return a player with Vowpal Wabbit, which gets rewards scaled to [0, 1].
+
+    `options` are its command-line options, and `rate` is its learning rate.
+    """
     player = vowpal_wabbit(dim=dim, arms=arms, seed=seed, options=options, rate=rate)
     return Rescaled(player, units, units.low, units.high - units.low)
 
 
 def raw_forest(*, dim: int, arms: int, seed: int, units: Units, **sizes: Any) -> Forest:
-    """Make a player of Thompson sampling with forests, on rewards as they are."""
+    """Return a player with one random forest per arm, which gets rewards unscaled; `sizes` are options of `Forest`."""
     return Forest(arms, seed, **sizes)
 
 
 def ranged_gittins(*, dim: int, arms: int, seed: int, units: Units) -> Rescaled:
-    """Make a player with the engine of `gittins`, on rewards scaled to [0, 1]."""
+    """Return a player with the bandit of the package `gittins`, which gets rewards scaled to [0, 1]."""
     return Rescaled(Gittins(arms, seed), units, units.low, units.high - units.low)
 
 
 def linear_policy(group: str, recipe: str, exploration: float, reg: float) -> Policy:
-    """Return the policy of a linear bandit at one setting, for a study."""
+    """Return the policy that plays the linear bandit `recipe` with one exploration and ridge penalty."""
     params = {"recipe": recipe, "exploration": exploration, "reg": reg}
     name = f"{recipe} {exploration:g}/{reg:g}" if exploration else f"{group} {reg:g}"
     return Policy(name, linear_bandit, params, group, tuned=False)
@@ -178,7 +185,7 @@ WIDTHS = (0.3, 1.0)
 
 
 def policies() -> tuple[Policy, ...]:
-    """Return the policies of all players; players of other packages are included if these are installed."""
+    """Return the policies of all players; those of other packages only if these are installed."""
     found = [
         Policy(OURS, contextual_bandit, tuned=False),
         Policy(GREEDY_OURS, contextual_bandit, {"greedy": True}, tuned=False),

@@ -25,9 +25,9 @@ LOGGED_ROUNDS = 4_500
 
 
 def class_game(order: int, name: str, right: float, wrong: float, offset: float = 0.0) -> Game:
-    """Return a data set as a game: the arm of the right class pays 1 with probability `right`, others with `wrong`.
+    """Return the data set `name` as a game: the arm of the right class pays 1 with probability `right`, others `wrong`.
 
-    `offset` is added to all rewards, and `order` determines the order of rounds.
+    `offset` is added to all rewards, and `order` is the seed of the random order of the rounds.
     """
     data = first_rounds(name, order, ROUNDS)
     expected = np.where(data.labels[:, None] == np.arange(data.classes), right, wrong)
@@ -66,7 +66,8 @@ def genres_game(order: int, arms: int = 8) -> Game:
 
     A context is age, sex and occupation. The arms are the genres that most users have rated, and only users who rated
     films of all of them are taken, twice each. The reward of a genre is the user's rating of a random film among those
-    of the genre that the user rated, so its expectation is the mean of these ratings.
+    of the genre that the user rated, so its expectation is the mean of these ratings. `order` is the seed of the random
+    order of the users.
     """
     rng = np.random.default_rng([order, 2])
     ratings, genres, people = _movielens()
@@ -157,7 +158,10 @@ def _colon() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def read_open_bandit(campaign: str, name: str) -> list[dict[str, str]]:
-    """Return the lines of a table of Open Bandit's log with uniform choices: `campaign` itself or "item_context"."""
+    """Return the rows of a table of Open Bandit's log with uniform choices, as dictionaries.
+
+    `campaign` is "all", "men" or "women". `name` is the table: `campaign` itself for the log, or "item_context".
+    """
     path = _find(f"open-bandit/random/{campaign}/{name}.csv.xz")
     return list(csv.DictReader(io.StringIO(lzma.decompress(path.read_bytes()).decode())))
 
@@ -182,9 +186,10 @@ def _open_bandit(campaign: str, arms: int = 4) -> tuple[np.ndarray, np.ndarray, 
 def replayed_game(
     order: int, read: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]], bounded: bool = True
 ) -> Game:
-    """Return a game of at most 4,500 rounds that replays the rows, arms and rewards of `read()` by rejection.
+    """Return a game of at most 4,500 rounds in which a log is replayed.
 
-    `order` determines the order of rounds, and `bounded` is False if rewards may have outliers.
+    `read()` returns the contexts, arms and rewards of the log. A round counts only if the player chooses the logged
+    arm. `order` is the seed of the random order of the rounds, and `bounded` is False if rewards may have outliers.
     """
     game = logged_game(*read(), np.random.default_rng([order, 5]), bounded)
     assert game.logged is not None

@@ -28,7 +28,10 @@ COUNTED = ("cumulative_reward", "seconds", "counted", "late", "hits")
 
 @dataclass(frozen=True)
 class NoisyBakeOff:
-    """Study of noisy worlds. `rounds` is the largest number of rounds in each of the `worlds`."""
+    """Study of bandit problems whose rewards are mostly noise.
+
+    `worlds` are the names of the problems, and `rounds` is the largest number of rounds in each of them.
+    """
 
     name: str
     description: str
@@ -55,9 +58,9 @@ class NoisyBakeOff:
 
 
 def game_units(game: Game) -> Units:
-    """Return the units of rewards that players with hindsight get.
+    """Return the range, mean and standard deviation of a game's rewards.
 
-    Mean and standard deviation are those of rewards that were clipped to a range three times as long as the game's.
+    For mean and standard deviation, rewards are clipped to a range three times as long as the game's.
     """
     span = game.high - game.low
     clipped = np.clip(game.rewards, game.low - span, game.high + span)
@@ -65,7 +68,10 @@ def game_units(game: Game) -> Units:
 
 
 class NoisyTrial:
-    """Trial in one order of one world. Rewards are expected ones where these are known."""
+    """Trial of all policies on one bandit problem in one random order of its rounds.
+
+    Results are expected rewards if these are known.
+    """
 
     def __init__(self, world: str, game: Game, policies: Sequence[Policy], seed: int, order: int) -> None:
         self.world, self.game, self.policies, self.seed, self.order = world, game, policies, seed, order
@@ -100,7 +106,10 @@ class NoisyTrial:
             )
 
     def play(self, player: Player, rows: np.ndarray, part: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Play a part of the game, and return the rounds that count and their arms."""
+        """Let a player play the rounds `part` of the game with contexts `rows`.
+
+        The results are the indices (n,) of the rounds that count, and the chosen arms (n,) in them.
+        """
         rewards, logged = self.game.rewards[part], self.game.logged
         if logged is None:
             return np.arange(part.start, part.stop), player.play(rows, rewards)

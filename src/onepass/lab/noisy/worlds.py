@@ -1,4 +1,4 @@
-"""Games of the noisy worlds by name."""
+"""Make the noisy bandit problems by name."""
 
 from functools import lru_cache
 
@@ -13,9 +13,9 @@ from onepass.lab.noisy.real import REAL
 
 @lru_cache(maxsize=4)
 def make_game(name: str, order: int) -> Game:
-    """Make the game of a world in one order; players of a process share it.
+    """Return the rounds of the bandit problem `name` in the random order with the seed `order`.
 
-    Raises ExperimentError for another name.
+    The last games are cached. Raises ExperimentError for another name.
     """
     if name not in NAMES:
         raise ExperimentError(f"there is no world '{name}': choose one of {', '.join(NAMES)}")

@@ -1,1 +1,1 @@
-"""Experiments that choose prices and other actions of an interval."""
+"""Experiments in which a bandit chooses a number from an interval, for example a price."""

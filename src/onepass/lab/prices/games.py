@@ -1,4 +1,4 @@
-"""Games over an interval of actions: buyers with logistic demand, and regression sets.
+"""Bandit problems whose actions are the numbers of an interval: buyers with logistic demand, and regression sets.
 
 buyers        P(a sale) = sigmoid(2.5 + u^T x - b(x) price),  b(x) = .15 exp(v^T x),  x ~ N(0, I_3), |u| = 1, |v| = .25
 regression    reward = 1 - |action - y| / range of y, y unknown
@@ -24,14 +24,14 @@ SETS = ("abalone", "diabetes", "electricity", "bank-marketing")
 
 
 class Game(NamedTuple):
-    """A game of n rounds.
+    """Bandit problem of n rounds in which an action is a number from an interval.
 
     Parameters
     ----------
     rows : contexts (n, d).
-    actions : the interval.
-    reward : function of the round and the action that returns a reward.
-    expected : function of the round and the action that returns the expected reward.
+    actions : the interval of the actions.
+    reward : function of the index of the round and the action that returns the reward.
+    expected : function of the index of the round and the action that returns the expected reward.
     best : largest expected reward in every round (n,).
     fixed : largest sum of expected rewards of one action for all rounds.
     """
@@ -45,7 +45,10 @@ class Game(NamedTuple):
 
 
 def buyers(seed: int, rounds: int) -> Game:
-    """Return a game of prices, in which the seed determines the tastes of the buyers."""
+    """Return a problem of prices: buyers decide with a logistic probability, and the reward is the price or 0.
+
+    The seed determines how demand depends on the context.
+    """
     rng = np.random.default_rng([seed, 7])
     taste, haste = rng.normal(size=COLUMNS), rng.normal(size=COLUMNS)
     rows = rng.normal(size=(rounds, COLUMNS))
@@ -70,7 +73,7 @@ def buyers(seed: int, rounds: int) -> Game:
 
 @cache
 def regression_set(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows (n, d) and targets (n,) of a set, one of `SETS`."""
+    """Return the features (n, d) and targets (n,) of the regression data set `name`, one of `SETS`."""
     if name == "diabetes":
         from sklearn.datasets import load_diabetes
 
@@ -86,7 +89,10 @@ def regression_set(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def regression(name: str, seed: int, rounds: int) -> Game:
-    """Return a game of a set in the seed's order, with targets scaled to [0, 1]."""
+    """Return a regression data set as a problem: the action predicts the target, and the reward is 1 - |error|.
+
+    Targets are scaled to [0, 1]. `seed` determines the random order, of which the first `rounds` rows are taken.
+    """
     rows, targets = regression_set(name)
     order = np.random.default_rng([seed, 5]).permutation(len(rows))[:rounds]
     low, high = float(targets.min()), float(targets.max())

@@ -13,7 +13,7 @@ Player = Callable[[Game, int], np.ndarray]
 
 
 def play_bandit(game: Game, seed: int, **options: Any) -> np.ndarray:
-    """Play `ContextualBandit` with its defaults."""
+    """Play a game with `ContextualBandit`, and return the actions (n,); `options` are passed to the bandit."""
     from onepass.recipes.records import ContextualBandit
 
     bandit, actions = ContextualBandit(seed=seed, **options), np.empty(len(game.rows))
@@ -25,7 +25,11 @@ def play_bandit(game: Game, seed: int, **options: Any) -> np.ndarray:
 
 
 def play_cats(game: Game, seed: int, cells: int, bandwidth: float) -> np.ndarray:
-    """Play CATS with a number of cells and a bandwidth in units of the interval; columns are standardized for it."""
+    """Play a game with the algorithm CATS of Vowpal Wabbit, and return the actions (n,).
+
+    `cells` is the number of discrete actions, and `bandwidth` the width of the smoothing as a share of the interval.
+    Features are standardized in advance.
+    """
     from vowpalwabbit import Workspace
 
     model = Workspace(
@@ -46,10 +50,10 @@ def play_cats(game: Game, seed: int, cells: int, bandwidth: float) -> np.ndarray
 
 
 def ours() -> Player:
-    """Return `play_bandit`."""
+    """Return the function `play_bandit`, a player of games."""
     return play_bandit
 
 
 def vowpal_wabbit(cells: int, bandwidth: float) -> Player:
-    """Return `play_cats` with its settings."""
+    """Return the function `play_cats` with these numbers of cells and this bandwidth, a player of games."""
     return partial(play_cats, cells=cells, bandwidth=bandwidth)

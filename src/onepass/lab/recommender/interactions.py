@@ -1,4 +1,4 @@
-"""Interactions of users with items as a recommender's problem: a warm-up, then steps of a month or a week.
+"""Interactions of users with items as problems for recommenders: a part to learn, then steps to score.
 
 Interactions are divided by time, and features come from a singular value decomposition of the first part:
 
@@ -29,10 +29,10 @@ class Interactions(NamedTuple):
 
     Parameters
     ----------
-    users : users (n,) int64, numbered in any way.
-    items : items (n,) int64, numbered in any way.
+    users : number of the user (n,) int64.
+    items : number of the item (n,) int64.
     ratings : ratings (n,).
-    times : times (n,) in seconds.
+    times : time (n,) in seconds.
     """
 
     users: np.ndarray
@@ -45,15 +45,19 @@ class Interactions(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Interactions of one month or week, which are scored before they are learned.
+    """Interactions of one month or week, for which items are recommended before the interactions are learned.
+
+    Users with features are those of the first 80% of the data, and arms are the items that can be recommended.
 
     Parameters
     ----------
-    name : the month or week. log : interactions of known users with arms, in the problem's numbering. everyone :
-    interactions of all users with arms; users without features have numbers below UNKNOWN. items : arm of every
-    interaction with an arm (m,), also of unknown users. users : known users with interactions (n,). relevant : arms of
-    each of these users, an empty set if none of the items is an arm. cold : arms of each user without features, as in
-    `relevant`.
+    name : the month or week.
+    log : interactions of users with features, with arms.
+    everyone : interactions of all users, with arms; users without features have numbers below UNKNOWN.
+    items : arm of every interaction in `everyone` (m,).
+    users : users with features who have interactions (n,).
+    relevant : set of arms of each of these n users; empty if none of the user's items is an arm.
+    cold : set of arms of each user without features.
     """
 
     name: str
@@ -67,15 +71,15 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """Problem of a recommender.
+    """Data of a recommender: features of users and arms, interactions to learn first, and steps that are scored.
 
     Parameters
     ----------
     users : features of users (U, r).
     arms : features of arms (K, r).
-    warm : interactions of the warm-up.
-    seen : arms of every user in the warm-up.
-    steps : interactions after the warm-up, by month or week.
+    warm : the first 80% of the interactions, which are learned before the first step.
+    seen : set of arms of every user in `warm`.
+    steps : later interactions, by month or week.
     """
 
     users: np.ndarray
@@ -87,10 +91,7 @@ class Problem:
 
 @cache
 def load(name: str) -> Interactions:
-    """Load the interactions `name` from the folders of all data sets.
-
-    Raises ExperimentError if a file is damaged or is not the expected one.
-    """
+    """Return the interactions of the data set `name` in time order."""
     source = INTERACTIONS[name]
     form, paths = find_files(name, source)
     try:
@@ -107,7 +108,7 @@ def load(name: str) -> Interactions:
 
 
 def in_time_order(users: np.ndarray, items: np.ndarray, ratings: np.ndarray, times: np.ndarray) -> Interactions:
-    """Return the interactions sorted by time; equal times keep their order."""
+    """Return interactions from arrays (n,), sorted by time; equal times keep their order."""
     order = np.argsort(times, kind="stable")
     kinds = (np.int64, np.int64, np.float64, np.float64)
     columns = (users, items, ratings, times)
@@ -115,15 +116,16 @@ def in_time_order(users: np.ndarray, items: np.ndarray, ratings: np.ndarray, tim
 
 
 def warm_up(interactions: Interactions) -> int:
-    """Return the number of interactions in the warm-up, the first 80%."""
+    """Return the number of interactions that are learned before the first step: 80% of all."""
     return int(WARM_UP * len(interactions.users))
 
 
 def features(log: Interactions, shape: tuple[int, int], rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return A V (U, rank) and V (K, rank) of the truncated SVD of A, whose shape is (U, K).
+    """Return features of users (U, rank) and arms (K, rank) from the matrix A (U, K) of last ratings.
 
-    Columns are in order of falling singular values. The largest entry of each column of V is positive. Raises
-    ExperimentError if the rank is too large for A.
+    With the truncated SVD of A, whose right singular vectors are the columns of V, they are A V and V. Columns are in
+    order of falling singular values. The largest entry of each column of V is positive. Raises ExperimentError if the
+    rank is too large for A.
     """
     if not 1 <= rank < min(shape):
         raise ExperimentError(f"factors must be from 1 to {min(shape) - 1} for {shape[0]} users and {shape[1]} arms")
@@ -137,9 +139,9 @@ def features(log: Interactions, shape: tuple[int, int], rank: int) -> tuple[np.n
 
 
 def calendar_periods(times: np.ndarray, unit: str) -> list[tuple[str, slice]]:
-    """Return name and slice of every calendar month (UTC), or of every week counted from the first time.
+    """Return the name and the slice of `times` of every calendar month (UTC), or of every week since the first time.
 
-    Empty months and weeks are left out.
+    `unit` is "month" or "week". Empty periods are left out.
     """
     seconds = times.astype("int64").astype("datetime64[s]")
     if unit == "month":
@@ -155,7 +157,7 @@ def calendar_periods(times: np.ndarray, unit: str) -> list[tuple[str, slice]]:
 def prepare(
     interactions: Interactions, factors: int, unit: str = "month", arms: int | None = None, leaking: bool = False
 ) -> Problem:
-    """Make the problem of a recommender from interactions.
+    """Return the problem of a recommender that is made from interactions.
 
     Parameters
     ----------
@@ -163,7 +165,7 @@ def prepare(
     factors : number of features of users and arms.
     unit : length of a step, "month" or "week".
     arms : number of arms, the most frequent ones; None for all.
-    leaking : True to take features, users and arms from all interactions, the test part included.
+    leaking : True to compute features from all interactions, also those that are scored later.
     """
     end = warm_up(interactions)
     known = interactions if leaking else interactions.part(slice(end))
@@ -185,7 +187,7 @@ def prepare(
 
 
 def places(names: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the index (n,) of every value (n,) in the sorted array `names`, and UNKNOWN for missing values."""
+    """Return the index (n,) in the sorted array `names` of every value (n,); missing values get UNKNOWN."""
     found = np.minimum(np.searchsorted(names, values), len(names) - 1)
     return np.where(names[found] == values, found, UNKNOWN)
 
@@ -210,7 +212,7 @@ def _make_step(name: str, log: Interactions, people: np.ndarray) -> Step:
 
 
 def metrics(recommended: Sequence[int], relevant: set[int], k: int = 10) -> tuple[float, float, float]:
-    """Return Hit@k, NDCG@k and MRR@k of one list, best first; all are zero without a hit.
+    """Return Hit@k, NDCG@k and MRR@k of a list of items, best first; all are 0 without a hit.
 
     hit = 1 if any of the first k is relevant; ndcg = sum over the hits of 1 / log2(1 + rank), divided by the sum for
     min(k, |relevant|) hits at the first ranks; mrr = 1 / rank of the first hit.

@@ -7,11 +7,11 @@ from typing import Any
 
 
 def measure_call(model: Any, work: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, float, int]:
-    """Return the result of work(*args), its seconds, and the peak bytes of the model and of the work.
+    """Call `work(*args)`, and return the result, the seconds, and the peak bytes of memory.
 
-    On Linux the peak of the process's resident memory is reset before the call. On other systems only the model itself
-    is counted. Memory that earlier policies have left free is not seen when it is used again: run one policy alone to
-    count it.
+    On Linux the peak is that of the process's resident memory during the call. On other systems only the memory of
+    `model` is counted. Memory that was freed before is not counted when it is used again, so peaks are exact only if
+    one policy runs alone.
     """
     held, counted = model.memory_usage(), True
     try:

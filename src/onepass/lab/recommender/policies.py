@@ -72,7 +72,7 @@ def PSILinUCBFull(*, dim: Any, rank: int, reg: float = 1.0, exploration: float =
     - dim: (d_u, d_a), the numbers of user and of arm features, or d_u alone.
     - rank: rank of each arm's sketch.
     - reg: ridge penalty.
-    - exploration: multiplier of the width.
+    - exploration: multiplier of the confidence width.
     """
     left, right = dim if isinstance(dim, tuple) else (dim, 1)
     product = OuterProduct(left=left, right=right, reduce=False)
@@ -86,15 +86,15 @@ class LinUCBFull:
     Parameters
     ----------
     dim : int or (int, int)
-        Widths of users and arms.
+        Numbers of user and of arm features.
     reg : float, default 1.0
-        Ridge.
+        Ridge penalty.
     exploration : float, default 0.1
-        Multiplier of the width.
+        Multiplier of the confidence width.
     memory_limit : float, default 4e9
         Bytes that the models may take, above 0.
     seed : int, default 0
-        Seed of ties.
+        Seed that decides ties.
 
     Raises
     ------
@@ -141,10 +141,10 @@ class LinUCBFull:
 
 
 class CBRAP:
-    """Exact models per arm on a random projection z = R vec(u v^T) of the products of user and arm features.
+    """LinUCB with one model per arm on a random projection of the products of user and arm features.
 
-    R has shape (size, d_u d_a) and normal entries of variance 1 / size. The products are never formed, since z = M_a u,
-    where M_a (size, d_u) is R contracted with the arm's features v. The maps M_a count as memory.
+    The projection of user u and arm v is z = R vec(u v^T), where R (size, d_u d_a) has normal entries of variance 1 /
+    size. For each arm it is computed as z = M u with a matrix M (size, d_u), which counts as memory.
     """
 
     def __init__(self, *, dim: Any, size: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> None:
@@ -181,10 +181,10 @@ class CBRAP:
 
 
 class ItemModelsPolicy:
-    """Policy of `ItemModels` on the features of users.
+    """Policy that plays `ItemModels` with the features of users as contexts.
 
-    A user without features is the zero row. The interactions of these users are learned too, with the mean reward of
-    the others (trial.py).
+    A user without features has the context 0. The interactions of such users are learned with the mean reward of the
+    others.
     """
 
     recipe: Callable[..., Bandit] = staticmethod(ItemModels)
@@ -206,18 +206,18 @@ class ItemModelsPolicy:
 
 
 class ItemHeadsPolicy(ItemModelsPolicy):
-    """Policy of `ItemHeads` on the features of users, which learns the same rows as `ItemModelsPolicy`."""
+    """Policy that plays `ItemHeads` with the features of users as contexts."""
 
     recipe = staticmethod(ItemHeads)
 
 
 class Visitors(NamedTuple):
-    """Contexts of `RecommenderPolicy`: numbers of users, and times in seconds.
+    """Users who ask for recommendations, or whose interactions are learned.
 
     Parameters
     ----------
     users : numbers (n,) of the users.
-    times : times (n,) of their rows.
+    times : times (n,) in seconds.
     """
 
     users: np.ndarray
@@ -225,7 +225,7 @@ class Visitors(NamedTuple):
 
 
 class RecommenderPolicy:
-    """Policy of `onepass.Recommender`, which needs no features, and learns which items users took and when."""
+    """Policy that plays `onepass.Recommender`, which learns from users, items and times alone, without features."""
 
     def __init__(self, *, dim: Any, seed: int = 0) -> None:
         self.recommender = onepass.Recommender(seed=seed)
@@ -249,7 +249,7 @@ class RecommenderPolicy:
 
 
 class SVDScores:
-    """Policy that recommends by A V V^T, the ratings of the warm-up after a truncated SVD; it does not learn."""
+    """Policy that recommends the items with the largest values of a truncated SVD of the ratings; it does not learn."""
 
     def __init__(self, *, dim: Any, seed: int = 0) -> None:
         pass
@@ -275,9 +275,9 @@ class SVDScores:
 
 
 class Popularity:
-    """Policy that recommends the arms with most interactions so far, also of cold users; ties go to the first arm.
+    """Policy that recommends the items with most interactions so far; ties go to the first item.
 
-    An interaction counts half after `half_life` others. Without a half-life all interactions have the same weight.
+    An interaction counts half after `half_life` later interactions. If `half_life` is None, all have the same weight.
     """
 
     def __init__(self, *, dim: Any, seed: int = 0, half_life: float | None = None) -> None:
@@ -305,7 +305,7 @@ class Popularity:
 
 
 class Random:
-    """Policy that recommends random arms, drawn for every user."""
+    """Policy that recommends random items to every user."""
 
     def __init__(self, *, dim: Any, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)

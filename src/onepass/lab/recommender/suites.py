@@ -55,10 +55,10 @@ def _integrator_policy(rank: int) -> Recommender:
 
 
 def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recommender, ...]:
-    """Return all policies with a model per arm, and the policies that need no tuning.
+    """Return all policies with one model per arm, and the policies that need no tuning.
 
-    LinUCB is exact in r' dimensions, the number of user features. PSI-LinUCB works in the full r'^2 dimensions, and
-    PSI-LinUCB as printed in r', where scores are the same. Sketches have `size` rows.
+    `ranks` are the ranks of sketches of PSI-LinUCB, `size` is the number of rows of other sketches, and `rule` has
+    parameters of the exploration and the penalty.
     """
     found = (
         _per_arm_policy("LinUCB", "LinUCB"),
@@ -78,9 +78,9 @@ def _default_policy(label: str, recipe: str, **params: object) -> Recommender:
 
 
 def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...]:
-    """Return the policy `group` at several values of one parameter; labels show the value.
+    """Return variants of the policy `group`, one for each value of a parameter, for example `rank=(4, 8)`.
 
-    The parameter belongs to the recipe or to the problem.
+    The parameter is one of the bandit, or one that a `Recommender` overrides. Labels show the value.
     """
     ((name, many),) = values.items()
     where = name in group.overrides

@@ -1,4 +1,4 @@
-"""Generated implicit feedback: the items that 8,000 users took, of 1,200 in a year, without negative feedback.
+"""Generated implicit feedback: the items that users took in a year; nothing says what they dislike.
 
 The taste of user u for item a is popularity_a + STRENGTH u^T v_a + noise, with u and v_a drawn from N(0, I /
 sqrt(TASTES)). A user takes the items with the largest values, at times after the user's first day. The noise is Gumbel
@@ -22,7 +22,7 @@ SEED = 0
 
 @cache
 def implicit_interactions(users: int = 8000, items: int = 1200) -> Interactions:
-    """Generate the interactions of this many users with this many items, from a fixed seed."""
+    """Return random interactions of `users` users with `items` items within a year, the same in every call."""
     rng = np.random.default_rng(SEED)
     left, right = (rng.standard_normal((count, TASTES)) / TASTES**0.25 for count in (users, items))
     popularity = rng.standard_normal(items)

@@ -36,10 +36,11 @@ NAMES = tuple(
 
 @dataclass
 class Model:
-    """Model with its problem, shared by policies that differ only in exploration, which does not affect learning.
+    """Model that has learned a problem, shared by policies that differ only in exploration.
 
-    `batch` limits the rows of an arm in one call. `seconds` and `train_seconds` are the times of learning since the
-    start and of the warm-up, and `peak` is the peak memory in bytes.
+    Exploration does not affect learning here. `batch` is the largest number of rows of an arm in one call of `learn`,
+    None for no limit. `seconds` is the time of learning so far, `train_seconds` that before the first step, and `peak`
+    is the peak memory in bytes.
     """
 
     problem: Problem
@@ -50,10 +51,9 @@ class Model:
     peak: int = 0
 
     def learn(self, log: Interactions, rewards: np.ndarray, everyone: Interactions) -> None:
-        """Learn interactions of known users.
+        """Learn the interactions `log` of users with features, with rewards (n,).
 
-        `Popularity` and `ItemModelsPolicy` learn the arms of all users' interactions `everyone` too, and
-        `RecommenderPolicy` all of these interactions.
+        Policies that need no features learn the interactions `everyone` of all users instead.
         """
         items = everyone.items
         if isinstance(self.model, RecommenderPolicy):
@@ -70,10 +70,10 @@ class Model:
 
 
 class RecommenderTrial:
-    """Trial of all policies on the same interactions; the warm-up is learned when the trial is made.
+    """Trial of all policies on the same interactions; the first part is learned when the trial is made.
 
-    `make(factors, arms)` makes a problem, where None stands for the study's own value. `rewards(log)` returns the
-    rewards of interactions.
+    `make(factors, arms)` returns a `Problem` with these numbers of features and arms; None takes the numbers of the
+    study. `rewards(log)` returns the rewards (n,) of interactions.
     """
 
     def __init__(
@@ -116,9 +116,9 @@ class RecommenderTrial:
                     model.learn(log.log, self.rewards(log.log), log.everyone)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return rows of each policy: all steps (month "all") for known and for cold users, then every known step.
+        """Return rows of results: for each policy one over all steps for known users, one for new users, one per step.
 
-        A trial of tuning has only the row of all steps for known users.
+        Known users have features, new users have none. A trial of tuning has only the first of these rows.
         """
         rows = []
         for policy, model, points in zip(self.policies, self.models, self.points):
@@ -136,7 +136,7 @@ class RecommenderTrial:
         ]
 
     def row(self, policy: Policy, model: Model, month: str, points: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Return one row from one or many steps of a policy."""
+        """Return one row of results of a policy, averaged over the steps in `points`, with `month` as its name."""
         values = [point["values"] for point in points]
         weights = np.concatenate([np.full(len(own), 1 / (len(own) * len(values))) for own in values])
         table = np.concatenate(values)
@@ -171,7 +171,10 @@ class RecommenderTrial:
 
 
 def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict[str, Any]]:
-    """Evaluate the lists of one step, and return one point for known users and one for cold users, if there are any."""
+    """Score the recommendations of a policy in one step, before the step is learned.
+
+    The result has a dictionary of measurements for users with features, and one for users without, if there are any.
+    """
     problem, bandit = model.problem, _with_exploration(model.model, policy.params.get("exploration"))
     mean = (0.0 if isinstance(bandit, ItemModelsPolicy) else 1.0) * problem.users.mean(axis=0, keepdims=True)
     strangers = np.array([UNKNOWN])

@@ -1,4 +1,4 @@
-"""The game of routing: 1,785 prompts, three language models, and a budget in dollars per request.
+"""Data of the routing of prompts: 1,785 prompts, three language models, and budgets in dollars per request.
 
 The prompts are read from `routing/route.npz` in the folder of data sets.
 """
@@ -19,7 +19,7 @@ CHEAP = 0.1 / 15.0  # of the dear model's price in the middle third of the price
 
 
 class Prompts(NamedTuple):
-    """Prompts as embeddings (n, d), rewards (n, K) and dollars (n, K) of every model, and the models' names."""
+    """Prompts as embeddings `rows` (n, d), with the rewards (n, K) and costs in dollars (n, K) of K language models."""
 
     rows: np.ndarray
     rewards: np.ndarray
@@ -28,7 +28,7 @@ class Prompts(NamedTuple):
 
 
 class Played(NamedTuple):
-    """Play of a router: the index of the chosen model, its reward and its dollars for every prompt, each (n,)."""
+    """Result of a router: for every prompt the index of the chosen model, its reward and its dollars, each (n,)."""
 
     arms: np.ndarray
     rewards: np.ndarray
@@ -37,7 +37,7 @@ class Played(NamedTuple):
 
 @cache
 def prompts() -> Prompts:
-    """Return all prompts. Raises DataNotFound if the file is missing."""
+    """Return all prompts in the order of the file. Raises DataNotFound if the file is missing."""
     folder = os.environ.get("ONEPASS_DATA")
     path = Path(folder or ".") / "routing" / "route.npz"
     if folder is None or not path.is_file():
@@ -48,16 +48,16 @@ def prompts() -> Prompts:
 
 
 def order_prompts(order: int) -> Prompts:
-    """Return the prompts in random order number `order`."""
+    """Return the prompts in a random order, whose seed is `order`."""
     held = prompts()
     places = np.random.default_rng(order).permutation(len(held.rows))
     return Prompts(held.rows[places], held.rewards[places], held.dollars[places], held.models)
 
 
 def add_shock(data: Prompts) -> Prompts:
-    """Return the prompts after a shock of prices.
+    """Return the prompts with a lower price of one model for some time.
 
-    In the middle third of the prompts, the most expensive model costs the share CHEAP of its price.
+    In the middle third of the prompts, the most expensive model costs CHEAP times its price.
     """
     dollars, n = data.dollars.copy(), len(data.rows)
     dollars[n // 3 : 2 * n // 3, int(dollars.mean(axis=0).argmax())] *= CHEAP
@@ -65,9 +65,10 @@ def add_shock(data: Prompts) -> Prompts:
 
 
 def static_mixture(data: Prompts, budget: float) -> float:
-    """Return the mean reward of the best fixed mixture of models within the budget, known in hindsight.
+    """Return the mean reward of the best fixed probabilities of the models whose mean cost is within the budget.
 
-    `budget` is the largest mean cost of a request in dollars.
+    `budget` is the largest mean cost of a request in dollars. The probabilities are computed from all rewards and
+    costs, which are known only in hindsight.
     """
     rewards, dollars = data.rewards.mean(axis=0), data.dollars.mean(axis=0)
     count = len(rewards)
@@ -76,10 +77,7 @@ def static_mixture(data: Prompts, budget: float) -> float:
 
 
 def largest_window(dollars: np.ndarray, budget: float) -> float:
-    """Return the largest spending of WINDOW consecutive requests, divided by WINDOW budgets.
-
-    The first SETTLED requests are not counted. The result is 0 if fewer than WINDOW requests are left.
-    """
+    """Return the largest spending in WINDOW consecutive requests, relative to the budget for as many requests."""
     late = dollars[SETTLED:]
     if len(late) < WINDOW:
         return 0.0

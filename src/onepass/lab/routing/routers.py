@@ -1,4 +1,4 @@
-"""Routers that play the game: a `Budgeted` bandit, the package ParetoBandit, and a fixed model for every prompt."""
+"""Routers of prompts: a `Budgeted` bandit, the package ParetoBandit, and a fixed model for every prompt."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +16,12 @@ Router = Callable[[Prompts, float, int], Played]
 def play_budgeted(
     data: Prompts, budget: float, seed: int, *, logged: int = 0, announced: bool = True, most: float = 1.0
 ) -> Played:
-    """Play `Budgeted(ContextualBandit(outcomes=["dollars"]))` with default settings, and return the play.
+    """Route the prompts with `Budgeted(ContextualBandit(outcomes=["dollars"]))`, and return the result.
 
-    - logged: number of first prompts that are routed uniformly and not counted
-    - announced: True to give the mean dollars of every model in each third as its price, False to give those of the
-      first third throughout
-    - most: largest share of prompts for the most expensive model
+    - logged: number of first prompts that are routed at random, and left out of the result
+    - announced: True if the bandit is given the mean cost of every model in the present third of the prompts, False if
+      it is always given that in the first third
+    - most: largest share of the prompts that the most expensive model may get
     """
     names, rng = list(data.models), np.random.default_rng([seed, 1])
     dear = names[int(data.dollars.mean(axis=0).argmax())]
@@ -48,9 +48,9 @@ def play_budgeted(
 
 
 def play_pareto_bandit(data: Prompts, budget: float, seed: int) -> Played:
-    """Play ParetoBandit with its settings without priors, and return the play.
+    """Route the prompts with the package ParetoBandit without prior knowledge, and return the result.
 
-    Its contexts are whitened principal components of all prompts.
+    Contexts are whitened principal components of all prompts.
     """
     import json
     import logging

@@ -1,101 +1,65 @@
 """Study of prompts routed within a budget: a seed stands for a budget and an order of the prompts.
 
-Seed s plays budget number s mod 5 in order s div 5. A round is a prompt. Routers play their whole game in the first
-step.
+Seed s plays budget number s mod 5 in order s div 5. A round is a prompt.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from onepass.lab.definition import Trial, curve_rows, final_rows
 from onepass.lab.drawing import canvas, set_log_scale
 from onepass.lab.figure import Figure, Line, Picture, Row
 from onepass.lab.line_styles import BLUE, GREY, ORANGE, SKY
 from onepass.lab.policy import Policy
-from onepass.lab.routing.game import BUDGETS, add_shock, largest_window, order_prompts, prompts, static_mixture
+from onepass.lab.routing.game import (
+    BUDGETS,
+    Prompts,
+    add_shock,
+    largest_window,
+    order_prompts,
+    prompts,
+    static_mixture,
+)
 from onepass.lab.routing.routers import LOGGED, Router, play_budgeted, play_pareto_bandit
 from onepass.lab.tables import group_rows
+from onepass.lab.whole_games import GameStudy, split_seed
 
 COLOURS = (BLUE, SKY, ORANGE, GREY)
+PROMPTS, SEEDS = 1_785, 20 * len(BUDGETS)
 
 
-@dataclass(frozen=True)
-class RoutingStudy:
-    """Study of routers within budgets; if `shock` is True, the most expensive model is cheap in the middle third."""
+class RoutingGame:
+    """Prompts of one seed, which stands for a budget and an order of the prompts.
 
-    name: str
-    description: str
-    policies: tuple[Policy, ...]
-    figure: Figure
-    rounds: int = 1_785
-    seeds: int = 20 * len(BUDGETS)
-    shock: bool = False
-    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    timed: bool = False
+    If `shock` is True, the most expensive model is cheap in the middle third of the prompts.
+    """
 
-    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
-        return RoutingTrial(self, policies, seed)
+    def __init__(self, seed: int, rounds: int, *, shock: bool = False) -> None:
+        self._order, self._budget = split_seed(seed, BUDGETS)
+        data = add_shock(order_prompts(self._order)) if shock else order_prompts(self._order)
+        self._data = Prompts(data.rows[:rounds], data.rewards[:rounds], data.dollars[:rounds], data.models)
+        self.columns = {"budget": self._budget, "static": static_mixture(prompts(), self._budget)}
 
-    def warm_up(self, policy: Policy) -> None:
-        few = order_prompts(0)
-        policy.build()(few._replace(rows=few.rows[:50], rewards=few.rewards[:50], dollars=few.dollars[:50]), 1.0, 0)
-
-    def step_size(self, rounds: int) -> int:
-        return rounds
-
-
-class RoutingTrial:
-    """Trial of all routers on the order and the budget of one seed."""
-
-    def __init__(self, study: RoutingStudy, policies: Sequence[Policy], seed: int) -> None:
-        order, place = divmod(seed, len(BUDGETS))
-        data = add_shock(order_prompts(order)) if study.shock else order_prompts(order)
-        self.policies, self.seed, self.order, self.budget, self.data = policies, seed, order, BUDGETS[place], data
-        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
-
-    def step(self, start: int, rounds: int) -> None:
-        data = self.data
-        part = data._replace(rows=data.rows[:rounds], rewards=data.rewards[:rounds], dollars=data.dollars[:rounds])
-        for policy, points in zip(self.policies, self.points, strict=True):
-            router: Router = policy.build()
-            began = perf_counter()
-            played = router(part, self.budget, self.order)
-            n = len(played.arms)
-            thirds = [float(one.mean()) / self.budget for one in np.array_split(played.dollars, 3)]
-            points.append(
-                {
-                    "round": n,
-                    "cumulative_regret": float(part.rewards[-n:].max(axis=1).sum() - played.rewards.sum()),
-                    "seconds": perf_counter() - began,
-                    "reward": float(played.rewards.mean()),
-                    "spending": float(played.dollars.mean()) / self.budget,
-                    "window": largest_window(played.dollars, self.budget),
-                    "thirds": thirds,
-                    "rewards of thirds": [float(one.mean()) for one in np.array_split(played.rewards, 3)],
-                    "shares": (np.bincount(played.arms, minlength=part.rewards.shape[1]) / n).tolist(),
-                }
-            )
-
-    def rows(self) -> list[dict[str, Any]]:
-        found = {"budget": self.budget, "static": static_mixture(prompts(), self.budget)}
-        extra = ("reward", "spending", "window", "thirds", "rewards of thirds", "shares")
-        rows = final_rows(
-            self.policies, self.seed, self.points, lambda points: {name: points[-1][name] for name in extra}
-        )
-        return [{**row, **found} for row in rows]
-
-    def curves(self) -> list[dict[str, Any]]:
-        return curve_rows(self.policies, self.seed, self.points)
+    def play(self, router: Router) -> dict[str, Any]:
+        played, rewards = router(self._data, self._budget, self._order), self._data.rewards
+        n = len(played.arms)
+        return {
+            "round": n,
+            "cumulative_regret": float(rewards[-n:].max(axis=1).sum() - played.rewards.sum()),
+            "reward": float(played.rewards.mean()),
+            "spending": float(played.dollars.mean()) / self._budget,
+            "window": largest_window(played.dollars, self._budget),
+            "thirds": [float(one.mean()) / self._budget for one in np.array_split(played.dollars, 3)],
+            "rewards of thirds": [float(one.mean()) for one in np.array_split(played.rewards, 3)],
+            "shares": (np.bincount(played.arms, minlength=rewards.shape[1]) / n).tolist(),
+        }
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per router and budget."""
+    """Return the table as one line per router and budget: reward, spending and shares of the models."""
     out = []
     for budget, own in sorted(group_rows(rows, lambda row: row["budget"]).items()):
         for label, each in group_rows(own, lambda row: row["policy"]).items():
@@ -121,7 +85,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw reward over budget, one curve per router, beside the best fixed mixture in hindsight."""
+    """Draw the mean reward against the budget, one curve per router, beside the best fixed mixture of models."""
     figure = canvas(7.0, 4.0)
     axes = figure.subplots()
     axes.set_label("reward")
@@ -151,17 +115,22 @@ UNANNOUNCED = Policy("Budgeted, not told", _router, {"name": "Budgeted", "announ
 PEER = Policy("ParetoBandit", _router, {"name": "ParetoBandit"}, tuned=False)
 ROUTING = Figure("routing", lines, draw)
 SUITES = (
-    RoutingStudy(
+    GameStudy(
         "route-budget",
         "prompts routed to three language models within a budget; a seed is a budget, and an order of the prompts",
         (BUDGETED, AFTER_LOG, TWO, PEER),
         ROUTING,
+        RoutingGame,
+        rounds=PROMPTS,
+        seeds=SEEDS,
     ),
-    RoutingStudy(
+    GameStudy(
         "route-shock",
         "the same where the dearest model costs a 150th in the middle third, announced or not",
         (BUDGETED, UNANNOUNCED, PEER),
         ROUTING,
-        shock=True,
+        partial(RoutingGame, shock=True),
+        rounds=PROMPTS,
+        seeds=SEEDS,
     ),
 )

@@ -1,1 +1,1 @@
-"""Bandits beside a baseline that they must not fall far below."""
+"""Bandits beside a baseline rule, whose total reward they must keep up to 5%."""

@@ -1,4 +1,4 @@
-"""The game of a safe baseline: a data set as a bandit, beside a rule that was fitted to its first rows.
+"""Data sets as bandits, beside a baseline rule that was fitted to the first rows.
 
 The rule is a logistic regression on FITTED = 100 rows with their classes. The game is about the other rows. The reward
 is 1 for the right class, else 0. In a game with a turn, every arm earns what another one earned before, from round TURN
@@ -19,7 +19,7 @@ LOSS = 0.05
 
 
 class Duel(NamedTuple):
-    """Rows (n, d), rewards (n, K) of all arms, and the indices (n,) of the rule's arms."""
+    """Bandit problem beside a rule: contexts `rows` (n, d), rewards (n, K), and the arms (n,) that the rule chooses."""
 
     rows: np.ndarray
     rewards: np.ndarray
@@ -27,7 +27,7 @@ class Duel(NamedTuple):
 
 
 class GivenArm(FieldArm):
-    """Baseline whose arm is set before every decision."""
+    """Baseline whose arm is set from outside before every decision, in the attribute `arm`."""
 
     def __init__(self) -> None:
         super().__init__("arm")
@@ -38,7 +38,11 @@ class GivenArm(FieldArm):
 
 
 def make_duel(name: str, order: int, rounds: int, *, turns: bool = False) -> Duel:
-    """Return a game of at most `rounds` rows of a set in the order of a seed; if `turns`, arms change at TURN."""
+    """Return a bandit problem with at most `rounds` rows of the data set `name`, and the arms of a baseline rule.
+
+    The rule is a logistic regression on the first FITTED rows. `order` is the seed of the order of the rows. If `turns`
+    is True, the meaning of the arms is permuted from round TURN on.
+    """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -56,22 +60,23 @@ def make_duel(name: str, order: int, rounds: int, *, turns: bool = False) -> Due
 
 
 def rule_rewards(duel: Duel) -> np.ndarray:
-    """Return the rewards (n,) of the rule."""
+    """Return the rewards (n,) that the baseline rule earns."""
     rewards: np.ndarray = duel.rewards[np.arange(len(duel.rows)), duel.rule]
     return rewards
 
 
 def play_free(duel: Duel, seed: int) -> np.ndarray:
-    """Play `ContextualBandit` with default settings alone, and return its rewards (n,)."""
+    """Play `ContextualBandit` without the baseline, and return its rewards (n,)."""
     arms = ContextualBandit(seed=seed).play(duel.rows[:, None, :], duel.rewards)
     rewards: np.ndarray = duel.rewards[np.arange(len(arms)), arms]
     return rewards
 
 
 def play_guarded(duel: Duel, seed: int, by: str = "evidence") -> tuple[np.ndarray, np.ndarray]:
-    """Play the same bandit beside the rule, and return its rewards (n,) and its shares of the decisions (n,).
+    """Play `ContextualBandit` guarded by the baseline, and return rewards (n,) and shares (n,).
 
-    `by` says what opens its share, as in `Guarded`.
+    A share is the probability with which the bandit and not the rule decides. `by` is an argument of `Guarded`:
+    "evidence" or "model", which determines how the share grows.
     """
     given, arms = GivenArm(), list(range(duel.rewards.shape[1]))
     guarded = Guarded(ContextualBandit(seed=seed), given, loss=LOSS, by=by)
@@ -87,12 +92,15 @@ def play_guarded(duel: Duel, seed: int, by: str = "evidence") -> tuple[np.ndarra
 
 
 def least_ratio(rewards: np.ndarray, rule: np.ndarray) -> float:
-    """Return the least ratio, over all rounds, of the sum of rewards to that of the rule; inf if the rule earns 0."""
+    """Return the smallest ratio, over all rounds, of the sum of rewards so far to that of the rule.
+
+    `rewards` and `rule` have shape (n,). The result is infinity if the rule earns 0.
+    """
     sums = np.cumsum(rule)
     known = sums > 0.0
     return float((np.cumsum(rewards)[known] / sums[known]).min()) if known.any() else np.inf
 
 
 def is_broken(rewards: np.ndarray, rule: np.ndarray) -> bool:
-    """Return True if, after any round, less than 1 - LOSS of the sum of the rule's rewards was earned."""
+    """Return True if, after any round, the sum of rewards is below 1 - LOSS times that of the rule."""
     return bool((np.cumsum(rewards) < (1.0 - LOSS) * np.cumsum(rule) - 1e-9).any())

@@ -1,24 +1,21 @@
-"""Study of a bandit beside a baseline: the promise after every round, and the rewards at the end.
+"""Study of a bandit beside a baseline: whether it ever fell too far below the baseline, and its rewards at the end.
 
 A seed is a set, and an order of its rows: seed s plays set number s mod 12 in order s div 12.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from onepass.lab.bakeoff.datasets import load_set
-from onepass.lab.definition import Trial, curve_rows, final_rows
 from onepass.lab.drawing import canvas
 from onepass.lab.figure import Figure, Line, Picture, Row
 from onepass.lab.line_styles import BLUE, GREY, ORANGE, SKY
 from onepass.lab.policy import Policy
 from onepass.lab.safe_baseline.game import (
-    FITTED,
     Duel,
     is_broken,
     least_ratio,
@@ -28,6 +25,7 @@ from onepass.lab.safe_baseline.game import (
     rule_rewards,
 )
 from onepass.lab.tables import group_rows
+from onepass.lab.whole_games import GameStudy, split_seed
 
 RULE, FREE, GUARDED, BY_MODEL = "rule alone", "bandit alone", "guarded", "guarded by the model"
 BY = {GUARDED: "evidence", BY_MODEL: "model"}
@@ -35,17 +33,17 @@ SETS = (
     "digits", "optdigits", "mfeat-zernike", "spambase", "banknote-authentication", "cardiotocography", "page-blocks",
     "phoneme", "segment", "steel-plates-fault", "vehicle", "waveform-5000",
 )  # fmt: skip
-COLUMNS = "reward", "last quarter", "least ratio", "broken", "share"
+SEEDS = 17 * len(SETS)
 
 
 @dataclass(frozen=True)
 class Player:
-    """Player of one of the four names."""
+    """Player of a duel: "rule alone", "bandit alone", "guarded" or "guarded by the model"."""
 
     who: str
 
     def play(self, duel: Duel, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rewards (n,), and the shares (n,) of the bandit in the decisions."""
+        """Play a duel, and return rewards (n,) and the probabilities (n,) with which the bandit decides."""
         if self.who in BY:
             return play_guarded(duel, seed, BY[self.who])
         if self.who == FREE:
@@ -53,71 +51,33 @@ class Player:
         return rule_rewards(duel), np.zeros(len(duel.rows))
 
 
-@dataclass(frozen=True)
-class SafeBaseline:
-    """Study of sets with a rule in force; if `turns`, arms are permuted during the game."""
+class DuelGame:
+    """Rows of one data set, which players play beside a baseline rule.
 
-    name: str
-    description: str
-    policies: tuple[Policy, ...]
-    figure: Figure
-    sets: tuple[str, ...] = SETS
-    rounds: int = 3_000
-    seeds: int = 17 * len(SETS)
-    turns: bool = False
-    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    timed: bool = False
+    If `turns` is True, arms are permuted during the game.
+    """
 
-    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
-        return SafeBaselineTrial(self, policies, seed)
+    def __init__(self, seed: int, rounds: int, *, turns: bool = False) -> None:
+        self._order, name = split_seed(seed, SETS)
+        self._duel = make_duel(name, self._order, rounds, turns=turns)
+        self.columns = {"set": name}
 
-    def warm_up(self, policy: Policy) -> None:
-        """Do nothing: seconds are no result."""
-
-    def step_size(self, rounds: int) -> int:
-        return rounds
-
-
-class SafeBaselineTrial:
-    """Trial of all players on one set."""
-
-    def __init__(self, study: SafeBaseline, policies: Sequence[Policy], seed: int) -> None:
-        self.order, place = divmod(seed, len(study.sets))
-        self.study, self.policies, self.seed, self.set = study, policies, seed, study.sets[place]
-        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
-
-    def step(self, start: int, rounds: int) -> None:
-        rounds = min(rounds, len(load_set(self.set).rows) - FITTED)
-        duel = make_duel(self.set, self.order, rounds, turns=self.study.turns)
-        rule = rule_rewards(duel)
-        for policy, points in zip(self.policies, self.points, strict=True):
-            began = perf_counter()
-            rewards, shares = policy.build().play(duel, self.order)
-            points.append(
-                {
-                    "round": len(rewards),
-                    "seconds": perf_counter() - began,
-                    "cumulative_reward": float(rewards.sum()),
-                    "reward": float(rewards.mean()),
-                    "last quarter": float(rewards[-(len(rewards) // 4) :].mean()),
-                    "least ratio": least_ratio(rewards, rule),
-                    "broken": is_broken(rewards, rule),
-                    "share": float(shares.mean()),
-                }
-            )
-
-    def rows(self) -> list[dict[str, Any]]:
-        rows = final_rows(
-            self.policies, self.seed, self.points, lambda points: {name: points[-1][name] for name in COLUMNS}
-        )
-        return [{**row, "set": self.set} for row in rows]
-
-    def curves(self) -> list[dict[str, Any]]:
-        return curve_rows(self.policies, self.seed, self.points)
+    def play(self, player: Player) -> dict[str, Any]:
+        rewards, shares = player.play(self._duel, self._order)
+        rule = rule_rewards(self._duel)
+        return {
+            "round": len(rewards),
+            "cumulative_reward": float(rewards.sum()),
+            "reward": float(rewards.mean()),
+            "last quarter": float(rewards[-(len(rewards) // 4) :].mean()),
+            "least ratio": least_ratio(rewards, rule),
+            "broken": is_broken(rewards, rule),
+            "share": float(shares.mean()),
+        }
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line of the table per set and player, and one per player over all sets."""
+    """Return the table as one line per data set and player, followed by one line per player over all data sets."""
     out = []
     for (name, who), own in group_rows(rows, lambda row: (row["set"], row["policy"])).items():
         out.append(_line(name, who, own))
@@ -140,7 +100,7 @@ def _line(name: str, who: str, own: Sequence[Row]) -> Line:
 
 
 def note(rows: Sequence[Row]) -> str:
-    """Return a sentence for each guarded bandit about the sets where the bandit alone is better than the rule."""
+    """Return sentences that compare guarded bandits with the bandit alone, where the latter is better than the rule."""
     means = {
         key: (fmean(row["reward"] for row in own), fmean(row["last quarter"] for row in own))
         for key, own in group_rows(rows, lambda row: (row["set"], row["policy"])).items()
@@ -161,7 +121,7 @@ def note(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the rewards of every set, one point per player."""
+    """Draw the mean reward on every data set, one point per player."""
     figure = canvas(7.5, 3.5)
     axes = figure.subplots()
     axes.set_label("reward")
@@ -179,18 +139,22 @@ def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 POLICIES = tuple(Policy(who, Player, {"who": who}, tuned=False) for who in (RULE, FREE, GUARDED, BY_MODEL))
 FIGURE = Figure("safe-baseline", lines, draw, note)
 SUITES = (
-    SafeBaseline(
+    GameStudy(
         "safe-baseline",
         "data sets as bandits beside a rule fitted to 100 rows; a seed is a set, and an order of its rows",
         POLICIES,
         FIGURE,
+        DuelGame,
+        rounds=3_000,
+        seeds=SEEDS,
     ),
-    SafeBaseline(
+    GameStudy(
         "safe-baseline-turn",
         "the same where every arm earns from round 500 on what another one earned before, and the rule knows",
         POLICIES,
         FIGURE,
+        partial(DuelGame, turns=True),
         rounds=2_000,
-        turns=True,
+        seeds=SEEDS,
     ),
 )

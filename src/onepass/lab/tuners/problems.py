@@ -1,4 +1,4 @@
-"""Problems of tuners: functions of settings to minimize, without noise, since cross-validation splits are fixed.
+"""Functions of settings that tuners minimize; they have no noise, because cross-validation splits are fixed.
 
 The problems are Branin, Hartmann 6, and three models on data sets of scikit-learn. Search spaces are Optuna's, which is
 imported when a problem is made.
@@ -21,7 +21,7 @@ FOLDS = 3
 
 
 def spaces() -> Any:
-    """Return Optuna's module of distributions. Raises ExperimentError if Optuna is missing."""
+    """Return the module `optuna.distributions`. Raises ExperimentError if Optuna is not installed."""
     try:
         from optuna import distributions
     except ModuleNotFoundError:
@@ -35,7 +35,7 @@ def _log_distribution(low: float, high: float) -> Any:
 
 
 class Problem(NamedTuple):
-    """Minimization problem.
+    """Function to minimize, with its settings.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def _cube_problem(function: Callable[[np.ndarray], np.ndarray], dim: int, least:
 
 @cache
 def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and targets of a data set of scikit-learn."""
+    """Return scaled features (n, d) and targets (n,) of scikit-learn's data set `name`."""
     from sklearn import datasets
     from sklearn.preprocessing import StandardScaler
 
@@ -70,7 +70,10 @@ def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def loss(model: Any, data: str, scoring: str) -> float:
-    """Return minus the mean score of a model in cross-validation with three folds; `scoring` is scikit-learn's name."""
+    """Return the negative mean score of a model in cross-validation with three folds on the data set `data`.
+
+    `scoring` is the name of the score in scikit-learn.
+    """
     from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
     x, y = rows(data)

@@ -55,7 +55,7 @@ SAMPLERS: dict[str, Callable[[int], Any]] = {
 
 
 class OptunaTuner:
-    """Tuner with `ask` and `tell` on an Optuna study."""
+    """Tuner with the methods `ask` and `tell`, which wraps a study of Optuna; `sampler` is a name in `SAMPLERS`."""
 
     def __init__(self, *, settings: Settings, seed: int, sampler: str) -> None:
         import optuna
@@ -72,7 +72,7 @@ class OptunaTuner:
 
 
 def best_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per tuner: the best value, its quartiles over seeds, and milliseconds a trial."""
+    """Return the table as one line per tuner: quartiles of the best value over seeds, and milliseconds per trial."""
     lines = []
     for label, own in group_rows(rows, policy_label).items():
         low, middle, high = np.quantile([row["best"] for row in own], QUARTILES)
@@ -113,7 +113,7 @@ BEST = Figure("best", best_lines, _draw_best)
 
 @dataclass(frozen=True)
 class TunerStudy:
-    """Study of tuners that look for the least value of one of `PROBLEMS`; a round is a trial."""
+    """Study of tuners that minimize one of the functions in `PROBLEMS`; a round is the evaluation of one setting."""
 
     name: str
     description: str
@@ -136,7 +136,7 @@ class TunerStudy:
 
 
 class TunerTrial:
-    """Trial of all tuners with one seed; seconds are those of `ask` and `tell`."""
+    """Trial of all tuners with one seed; only the seconds of `ask` and `tell` count."""
 
     def __init__(self, problem: Problem, policies: Sequence[Policy], seed: int) -> None:
         self.problem, self.policies, self.seed = problem, policies, seed

@@ -1,100 +1,70 @@
-"""Bandits that start from earlier knowledge beside those that start with nothing, in worlds.py."""
+"""Study of bandits that start from earlier data, beside bandits that start with nothing."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import onepass
-from onepass.lab.definition import Trial, curve_rows, final_rows
 from onepass.lab.drawing import canvas
 from onepass.lab.figure import Figure, Line, Picture, Row
 from onepass.lab.line_styles import BLUE, GREY
 from onepass.lab.policy import Policy
 from onepass.lab.tables import group_rows
 from onepass.lab.warm_start.worlds import LOGGED, SETS, PromptWorld, SetWorld, SiteWorld, World
+from onepass.lab.whole_games import GameStudy
 
 COLD = "cold"
 
 
 @dataclass(frozen=True)
 class Start:
-    """Start from a log of a world, or cold if `log` is empty."""
+    """Start of a bandit from a log, or with nothing if `log` is empty.
+
+    `log` and `logger` select the log of a `World`, and `trust` is an argument of `onepass.warm_start`.
+    """
 
     log: str = ""
     logger: str = "uniform"
     trust: str = "earned"
 
     def bandit(self, world: World) -> Any:
-        """Return the bandit of a world that starts so."""
+        """Return a bandit for the problem `world` that starts from the chosen log."""
         if not self.log:
             return world.cold()
         return onepass.warm_start(world.cold(), world.source(self.log, self.logger), trust=self.trust)
 
 
-@dataclass(frozen=True)
-class WarmStartStudy:
-    """Study of warm starts. If `loses` is True, losses are counted and not rewards."""
+class WorldGame:
+    """Bandit problem of one seed, on which all starts are compared.
 
-    name: str
-    description: str
-    policies: tuple[Policy, ...]
-    world: Callable[[int], World]
-    rounds: int
-    seeds: int
-    figure: Figure
-    loses: bool = False
-    grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    timed: bool = False
+    If `loses` is True, results are mistakes, else rewards.
+    """
 
-    def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
-        return WarmStartTrial(self, policies, seed)
+    def __init__(self, world: Callable[[int], World], seed: int, rounds: int, *, loses: bool = False) -> None:
+        self._world, self._rounds, self._loses = world(seed), rounds, loses
+        self.columns = {"world": self._world.name}
 
-    def warm_up(self, policy: Policy) -> None:
-        """Do nothing: seconds are no result."""
-
-    def step_size(self, rounds: int) -> int:
-        return rounds
-
-
-class WarmStartTrial:
-    """Trial of all starts in one world."""
-
-    def __init__(self, study: WarmStartStudy, policies: Sequence[Policy], seed: int) -> None:
-        self.study, self.policies, self.seed, self.world = study, policies, seed, study.world(seed)
-        self.points: list[list[dict[str, Any]]] = [[] for _ in policies]
-
-    def step(self, start: int, rounds: int) -> None:
-        for policy, points in zip(self.policies, self.points, strict=True):
-            bandit = policy.build().bandit(self.world)
-            began = perf_counter()
-            earned = self.world.play(bandit, rounds)
-            seconds, trust = perf_counter() - began, list(bandit.trust.values()) or [0.0]
-            points.append(
-                {
-                    "round": len(earned),
-                    "seconds": seconds,
-                    "cumulative_reward": float(earned.sum()),
-                    "cumulative_regret": float(len(earned) - earned.sum()) if self.study.loses else None,
-                    "least trust": min(trust),
-                    "most trust": max(trust),
-                }
-            )
-
-    def rows(self) -> list[dict[str, Any]]:
-        extra = ("least trust", "most trust")
-        rows = final_rows(self.policies, self.seed, self.points, lambda points: {k: points[-1][k] for k in extra})
-        return [{**row, "world": self.world.name, "figure": self.study.figure.name} for row in rows]
-
-    def curves(self) -> list[dict[str, Any]]:
-        return curve_rows(self.policies, self.seed, self.points)
+    def play(self, start: Start) -> dict[str, Any]:
+        bandit = start.bandit(self._world)
+        earned, trust = self._world.play(bandit, self._rounds), list(bandit.trust.values()) or [0.0]
+        return {
+            "round": len(earned),
+            "cumulative_reward": float(earned.sum()),
+            "cumulative_regret": float(len(earned) - earned.sum()) if self._loses else None,
+            "least trust": min(trust),
+            "most trust": max(trust),
+        }
 
 
 def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
-    """Return, by policy, one number a seed: mistakes + 1 as a share of those cold, or reward as a multiple of it."""
+    """Return, by policy, the result of every seed divided by that of the bandit that starts with nothing.
+
+    Results are mistakes + 1, or rewards.
+    """
     cold = {row["seed"]: row for row in rows if row["policy"] == COLD}
     found: dict[str, list[float]] = {}
     for row in rows:
@@ -109,7 +79,7 @@ def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per start."""
+    """Return the table as one line per start: result, ratio to the cold start, and trust."""
     out, shares = [], ratios(rows)
     for label, own in group_rows(rows, lambda row: row["policy"]).items():
         each = np.array(shares.get(label, [np.nan]))
@@ -133,7 +103,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the numbers of every seed, and their geometric mean, by start."""
+    """Draw, for every start, the ratios of all seeds and their geometric mean."""
     found = ratios(rows)
     figure = canvas(7.5, 0.6 + 0.35 * len(found))
     axes = figure.subplots()
@@ -174,32 +144,31 @@ def _neighbour(label: str) -> tuple[Policy, ...]:
 
 
 SUITES = (
-    WarmStartStudy(
+    GameStudy(
         "warm-start",
         "mistakes after a log that fits, or does not; a seed is a set, and an order of its rows",
         _policies(("good", "swapped", "other", "columns"), ("uniform", "bad")),
-        SetWorld,
+        FIGURE,
+        partial(WorldGame, SetWorld, loses=True),
         rounds=1_000,
         seeds=3 * len(SETS),
-        figure=FIGURE,
-        loses=True,
     ),
-    WarmStartStudy(
+    GameStudy(
         "warm-start-prompts",
         "prompts routed to three language models after 600 logged ones; a seed is an order of the prompts",
         _neighbour("logged prompts"),
-        PromptWorld,
+        FIGURE,
+        partial(WorldGame, PromptWorld),
         rounds=1_785 - LOGGED,
         seeds=20,
-        figure=FIGURE,
     ),
-    WarmStartStudy(
+    GameStudy(
         "warm-start-sites",
         "first day of a news site with 19 sisters; a seed is a family of sites",
         _neighbour("sisters' model"),
-        SiteWorld,
+        FIGURE,
+        partial(WorldGame, SiteWorld),
         rounds=2_000,
         seeds=5,
-        figure=FIGURE,
     ),
 )

@@ -1,4 +1,4 @@
-"""Problems for warm starts: data sets with a log, prompts with a log, and a news site with sister sites.
+"""Bandit problems with earlier data: data sets or prompts with a log, and a news site with other sites.
 
 Each class has `cold`, which returns a bandit that has learned nothing, `source`, which returns earlier knowledge by
 name, and `play`, which plays a bandit and returns its earnings in every round.
@@ -25,7 +25,10 @@ EFFECTS = ("country", "topic", "author", "country_topic", "device_topic", "count
 
 
 class World(Protocol):
-    """A world with earlier knowledge."""
+    """Bandit problem with earlier data.
+
+    `cold()` returns a new bandit, `source(log, logger)` the earlier data, and `play(bandit, rounds)` the rewards.
+    """
 
     name: str
 
@@ -35,17 +38,22 @@ class World(Protocol):
 
 
 def linear_choices(rng: np.random.Generator, rows: np.ndarray, arms: int) -> np.ndarray:
-    """Return the best arms (n,) of a random linear model of standardized columns."""
+    """Return the best arms (n,) for the rows (n, d) in a random linear model of standardized columns."""
     scaled = (rows - rows.mean(axis=0)) / (rows.std(axis=0) + 1e-9)
     return np.argmax(scaled @ rng.standard_normal((rows.shape[1], arms)), axis=1)
 
 
 class SetWorld:
-    """Rows of a set: the first ones were logged, the others are played. A seed is a set, and an order of its rows.
+    """Data set as a bandit problem, whose first rows are a log, and whose other rows are played.
 
-    Logs: "good"; "swapped", where half of the arms (two at least) have each other's rewards; "other", whose rewards
-    are those of a random linear task; "columns", where half of the columns are those of other rows. Loggers: "uniform";
-    "bad", a random linear rule with a share FLOOR of uniform choices.
+    A seed stands for one of the data sets `sets` and an order of its rows. The log is one of these:
+
+    - "good": rewards are the true ones.
+    - "swapped": the rewards of half of the arms, at least two, are exchanged.
+    - "other": rewards are those of a random linear model.
+    - "columns": half of the features are those of other rows.
+
+    The logger "uniform" chose arms at random; "bad" is a random linear rule, with a share FLOOR of random choices.
     """
 
     def __init__(self, seed: int, sets: Sequence[str] = SETS) -> None:
@@ -86,7 +94,10 @@ class SetWorld:
 
 
 class PromptWorld:
-    """Prompts for three language models, of which the first LOGGED were sent to one at random. A seed is an order."""
+    """Prompts for three language models; the first LOGGED prompts are a log in which models were chosen at random.
+
+    A seed stands for an order of the prompts.
+    """
 
     name = "prompts"
 
@@ -108,11 +119,10 @@ class PromptWorld:
 
 
 class SiteWorld:
-    """New news site whose sister sites have already answered requests.
+    """New news site, and other sites of the same kind that have already answered requests.
 
-    There are SISTERS = 19 other sites, with THEIRS = 500 requests each. All sites of a seed are related: a share COMMON
-    = 0.8 of the variance of every effect (such as country or topic) is common to them, and the rest is drawn for each
-    site.
+    There are SISTERS = 19 other sites, with THEIRS = 500 requests each. A share COMMON = 0.8 of the variance of every
+    effect on clicks (such as country or topic) is common to all sites, and the rest is drawn for each site.
     """
 
     name = "news sites"

@@ -26,7 +26,7 @@ __all__ = ["FORMATS", "dsjson", "format_of", "obp", "read", "table", "vw", "writ
 
 
 def format_of(path: str | Path, format: str | None = None) -> ModuleType:
-    """Return the module of a format, by its name or the ending of a file before `.gz`.
+    """Return the module of a file format, by the format's name or by the ending of a file's name before `.gz`.
 
     Raises ValueError if it is unknown.
     """

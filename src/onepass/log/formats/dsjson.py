@@ -26,13 +26,13 @@ CLOSE = 1e-3  # between _label_probability and p: both may be rounded to single 
 
 
 class State(msgspec.Struct, omit_defaults=True):
-    """The key VWState, with the model's version `m`."""
+    """Value of the key VWState in a line of Decision Service JSON: the model's version `m`."""
 
     m: str | None = None
 
 
 class Slot(msgspec.Struct, omit_defaults=True):
-    """Entry of the key `_outcomes`, which describes one slot of a CCB line."""
+    """Entry of the key `_outcomes` in a line of Decision Service JSON, which describes one slot of a decision."""
 
     cost: float | None = msgspec.field(name="_label_cost", default=None)
     id: str | None = msgspec.field(name="_id", default=None)
@@ -43,7 +43,7 @@ class Slot(msgspec.Struct, omit_defaults=True):
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """Content of a line; fields are in the order in which their keys are written."""
+    """Content of a line of Decision Service JSON; fields are in the order in which their keys are written."""
 
     cost: float | None = msgspec.field(name="_label_cost", default=None)
     probability: float | None = msgspec.field(name="_label_probability", default=None)
@@ -65,7 +65,7 @@ class Line(msgspec.Struct, omit_defaults=True):
 
 
 class DecodedLine(Line):
-    """Line whose `context`, the features, is decoded to plain data."""
+    """Line of Decision Service JSON whose `context`, the features, is decoded to plain data."""
 
     context: Any = msgspec.field(name="c", default=NOTHING)
 
@@ -80,7 +80,7 @@ encoder = msgspec.json.Encoder()
 def read(
     path: str | Path, *, loop: str = "imported", lazy: bool = False, bad: str = "refuse", report: Report | None = None
 ) -> Iterator[Event]:
-    """Yield the events of a file.
+    """Yield the events of a file of Decision Service JSON.
 
     A line without EventId is called "line" and its number. A line without Timestamp has time 0.
 
@@ -212,7 +212,7 @@ def _event_from_ccb(one: Line, slots: list[Slot], common: dict[str, Any]) -> Eve
 
 
 class ActionList(msgspec.Struct):
-    """The key c, of which only the list of actions is decoded."""
+    """Value of the key c in a line of Decision Service JSON, of which only the list of actions is decoded."""
 
     actions: list[msgspec.Raw] = msgspec.field(name="_multi", default_factory=list)
 
@@ -258,7 +258,7 @@ def write(path: str | Path, events: Iterable[Event]) -> int:
 
 
 def line_from_event(event: Event) -> Line:
-    """Make the line of an event."""
+    """Return an event as a line of Decision Service JSON."""
     decision, extra = event.decision, event.decision.extra or {}
     one = Line(
         skip=decision.deferred and event.activation is None,

@@ -16,7 +16,8 @@ BUFFER = 1 << 20  # bytes read at once
 class Lines:
     """Lines of a file without their line ends, as (number from 1, bytes).
 
-    `bad` "refuse" raises ValueError with the number of a bad line; "skip" leaves it out and passes it to `report`.
+    With bad="refuse", a line that cannot be used raises ValueError with its number. With "skip" it is left out, and
+    `report` is called with its number and the reason.
     """
 
     path: Path

@@ -24,7 +24,7 @@ def _escape(name: str) -> str:
 
 
 def namespaces(features: Any, name: str = DEFAULT) -> Iterator[Features]:
-    """Yield the namespaces of JSON features in their order, without empty ones."""
+    """Yield the namespaces (groups of features) of JSON features in their order, without empty ones."""
     own: list[tuple[str, float]] = []
     inner: list[Features] = []
     for key, value in features.items():
@@ -60,7 +60,7 @@ def _list_namespaces(values: list[Any], name: str) -> Iterator[Features]:
 
 
 def format_features(found: Iterable[Features]) -> str:
-    """Format features as text: `|namespace feature feature:value :value`."""
+    """Format features, by namespace and name, as text of Vowpal Wabbit: `|namespace feature feature:value :value`."""
     parts = []
     for name, features in found:
         words = [each if value == 1.0 and each else f"{each}:{value!r}" for each, value in features]
@@ -69,9 +69,10 @@ def format_features(found: Iterable[Features]) -> str:
 
 
 def parse_features(text: str) -> dict[str, Any]:
-    """Parse text from its first `|` on: {namespace: {feature: value}}, features without names as an array.
+    """Parse text of Vowpal Wabbit from its first `|` on, and return {namespace: {feature: value}}.
 
-    Raises ValueError for a number that cannot be read, and for a namespace with features of both kinds.
+    Features without names are an array. Raises ValueError for a number that cannot be read, and for a namespace with
+    features of both kinds.
     """
     found: dict[str, Any] = {}
     for part in text.split("|")[1:]:

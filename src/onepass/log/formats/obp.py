@@ -21,12 +21,12 @@ NAMES = ("action", "reward", "pscore")
 def events_of(
     feedback: dict[str, Any], *, loop: str = "imported", bad: str = "refuse", report: Report | None = None
 ) -> Iterator[Event]:
-    """Yield the events of a dictionary of arrays, row by row.
+    """Yield the events of a `bandit_feedback` of Open Bandit Pipeline, a dictionary of arrays, row by row.
 
     Parameters
     ----------
     feedback : dict
-        The arrays. Other keys are ignored. Positions are kept in `extra`: a row is one slot of a list of others.
+        The arrays. Other keys are ignored. The position of a row in its list is kept in `extra`.
     loop : str, default "imported"
         Name of the loop for its records.
     bad : {"refuse", "skip"}, default "refuse"
@@ -67,10 +67,10 @@ def events_of(
 
 
 def feedback_of(events: Iterable[Event]) -> dict[str, Any]:
-    """Return the arrays for events with one slot each; a decision without an outcome earned 0.
+    """Return the `bandit_feedback` of Open Bandit Pipeline for events with one slot each.
 
-    Raises ValueError for several slots, for a decision without its propensity or without the arms that were offered,
-    and for contexts in some events only.
+    A decision without an outcome has the reward 0. Raises ValueError for several slots, for a decision without its
+    propensity or without the arms that were offered, and for contexts in some events only.
     """
     found: dict[str, list[Any]] = {name: [] for name in (*NAMES, "position", "context")}
     count = 0
@@ -96,7 +96,7 @@ def feedback_of(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def read(path: str | Path, **options: Any) -> Iterator[Event]:
-    """Yield the events of a `.npz` file of such arrays; options are those of `events_of`."""
+    """Yield the events of a `.npz` file with the arrays of a `bandit_feedback`; options are those of `events_of`."""
     with np.load(path, allow_pickle=False) as file:
         yield from events_of({name: file[name] for name in file.files}, **options)
 

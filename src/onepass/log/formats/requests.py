@@ -22,7 +22,7 @@ ROW, PLACE = "x", "a"  # namespaces of the numbers of a row, and of an arm's pla
 
 
 def request_from_decision(decision: Decision) -> Request | None:
-    """Return the request of a decision; None if its contexts are rows of numbers, or do not describe its arms.
+    """Return the request of a logged decision; None if contexts are rows of numbers, or do not describe the arms.
 
     Raises ValueError for features that contradict each other, or that cannot be flattened (`onepass.features.flatten`).
     """
@@ -48,7 +48,7 @@ def request_from_decision(decision: Decision) -> Request | None:
 
 
 def request_with_rows(decision: Decision) -> Request | None:
-    """Return the request of a decision, also for rows of numbers if arms have names."""
+    """Return the request of a logged decision, also if contexts are rows of numbers and arms have names; else None."""
     contexts, names = decision.contexts, decision.names
     if isinstance(contexts, dict) and not are_records(contexts):
         actions = contexts.get(MULTI, [])
@@ -77,7 +77,7 @@ def _action_tags(actions: Sequence[Any]) -> list[str] | None:
 
 
 def adopt_decision(decision: Decision) -> Decision:
-    """Convert a decision of another system to the package's own form, so that models can learn and repeat it.
+    """Convert a logged decision of another system to the form of onepass, so that models can learn and repeat it.
 
     Its features are plain data. Rows of numbers that `json_from_decision` wrote become rows again. Features of slots
     are kept in `extra`. Raises ValueError as `request_from_decision` does.
@@ -125,7 +125,7 @@ def _is_row(value: Any) -> bool:
 
 
 def json_from_decision(decision: Decision) -> Any:
-    """Return features as Vowpal Wabbit's JSON; features of other systems stay as they are.
+    """Return the features of a logged decision as Vowpal Wabbit's JSON; features of other systems stay as they are.
 
     Rows of numbers become arrays of a namespace `x`. Arms without features get their index as a feature. Names that are
     strings become tags. Raises ValueError for features that JSON of this kind cannot hold.

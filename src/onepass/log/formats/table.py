@@ -81,14 +81,14 @@ class ColumnNames:
         self._name(sorted({str(first), *map(str, given)}))
 
     def check(self, columns: Sequence[str]) -> None:
-        """Raise ValueError if a column is missing."""
+        """Raise ValueError if one of the named columns is missing among `columns`."""
         given = (self.arm, self.reward, self.propensity, self.id, self.time, *self.features, *self.probabilities)
         missing = [name for name in given if name is not None and name not in columns]
         if missing:
             raise ValueError(f"columns must hold {', '.join(missing)}, got {', '.join(columns)}")
 
     def event(self, row: Row, loop: str, name: str) -> Event:
-        """Make the event of a row; raise ValueError for invalid cells."""
+        """Return the event of a row (a dictionary of cells); raise ValueError for invalid cells."""
         arm = row[self.arm]
         if self.arms is None:
             if not _is_number(arm):
@@ -230,7 +230,7 @@ def events_of(
 
 
 def rows_of(events: Iterable[Event]) -> Iterator[Row]:
-    """Yield rows with columns id, time, arm, reward, propensity, features x0, x1, ... and probabilities p0, p1, ...
+    """Yield events as rows of a table: id, time, arm, reward, propensity, features x0, ..., probabilities p0, ...
 
     Raises ValueError for several slots, features that are not numbers, and a decision without its propensity.
     """

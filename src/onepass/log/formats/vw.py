@@ -31,9 +31,9 @@ def read(
     path: str | Path, *, loop: str = "imported", n_arms: int | None = None, bad: str = "refuse",
     report: Report | None = None,
 ) -> Iterator[Event]:  # fmt: skip
-    """Yield the events of a file; a decision without a label is a bad one.
+    """Yield the events of a text file of Vowpal Wabbit; a decision without a label counts as a bad line.
 
-    A decision without a tag is called "line" and the number of its first line. All times are 0.
+    A decision without a tag gets the id "line" and the number of its first line. All times are 0.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def write(path: str | Path, events: Iterable[Event]) -> int:
 
 
 def lines_from_event(event: Event) -> list[str]:
-    """Return the lines of an event; a block ends with an empty one."""
+    """Return an event as lines of Vowpal Wabbit's text; several lines end with an empty one."""
     decision = event.decision
     if decision.propensities is None:
         raise ValueError(f"decision {decision.id} has no propensity, which text needs")

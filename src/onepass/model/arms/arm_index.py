@@ -53,30 +53,30 @@ class ArmIndex:
         self.add_names([arm])
 
     def add_names(self, names: Iterable[Any]) -> None:
-        """Add those of the names that are not known yet."""
+        """Add the arms in `names` that are not known yet."""
         with INDEX_LOCK:
             for name in names:
                 self._arm_ids.setdefault(name, NONE)
             self._last_request = None
 
     def remove(self, arm: Hashable) -> None:
-        """Forget a known arm."""
+        """Forget the arm with this name, which must be known."""
         del self._arm_ids[arm]
         self._last_request = None
 
     def lookup(self, arm: Hashable) -> int:
-        """Return the id of an arm; raise ValueError if the arm is not known."""
+        """Return the id of an arm's model; raise ValueError if the arm is not known."""
         check_hashable([arm])
         if arm not in self._arm_ids:
             raise ValueError(f"arm {quote(arm)} is not known; known are {len(self)} arms, see bandit.arms")
         return self._arm_ids[arm]
 
     def find(self, arm: Hashable) -> int:
-        """Return the id of an arm, or NONE if the arm is not known."""
+        """Return the id of an arm's model, or NONE if the arm is not known."""
         return self._arm_ids.get(arm, NONE)
 
     def check_untrained(self, arm: Hashable) -> None:
-        """Raise ValueError if the arm has learned already."""
+        """Raise ValueError if the arm with this name has learned already."""
         check_hashable([arm])
         if self.find(arm) != NONE:
             raise ValueError(

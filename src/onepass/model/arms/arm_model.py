@@ -26,9 +26,9 @@ class ArmContents(NamedTuple):
     rows : int
         Number of rows learned.
     arm, prior : Any
-        State and prior of the arm, as a store exports them.
+        State of the arm, and the state it began with, as a store exports them.
     direction : array of shape (d_a,)
-        Direction of a reduced factor.
+        Unit vector of the arm's factor v, if the arm learns only the other factor u times the length of v.
     features : Any
         State of the feature map.
     """
@@ -90,7 +90,7 @@ class ArmModel(files.Owner):
 
     @property
     def rows(self) -> int:
-        """Rows learned by the arm."""
+        """Number of rows that the arm has learned."""
         return self._state.rows
 
     @property
@@ -143,9 +143,9 @@ class ArmModel(files.Owner):
 def export_arm(
     estimator: Any, features: FeatureMap | None, learned: ArmModelsState, arm_id: int, moved: tuple[Any, ...]
 ) -> ArmModel:
-    """Return the model of the arm with an id, or of an arm that has not learned if the id is NONE.
+    """Return the model of the arm with the id `arm_id`, or of an arm that has not learned if the id is NONE.
 
-    `moved` holds the statistics that the feature map has learned.
+    `learned` is the state of all arms' models, and `moved` holds the statistics that the feature map has learned.
     """
     store = learned.store
     arm, prior = store.export_arm(arm_id), store.export_arm(NONE)
@@ -176,7 +176,7 @@ def check_arm_model(
 
 
 def import_arm(learned: ArmModelsState, index: ArmIndex, arm: Hashable, held: ArmContents) -> ArmModelsState:
-    """Return the models after the contents `held` were stored for the arm, which has not learned before."""
+    """Store the contents `held` as the model of an arm that has not learned before; return the state of all models."""
     if not held.rows:  # an arm that has not learned has no record
         index.add_names([arm])
         return learned

@@ -454,7 +454,7 @@ class ArmModels(Model):
         return np.concatenate(arms) if arms else np.empty(0, np.int64)
 
     def merge(self, other: Self, since: Self | None) -> Self:
-        """Return the union of two models.
+        """Return one model that has learned the rows of two models.
 
         Arms that only `other` has are copied bit for bit. For an arm of both models, the union is exact for `Ridge` and
         `TruncatedRidge` on `Exact` designs. On sketches that can be merged, the error bound of the result is the sum of
@@ -585,12 +585,12 @@ class ArmModels(Model):
 
 
 def decay_models(learned: ArmModelsState, ticks: int) -> ArmModelsState:
-    """Return the models `ticks` half-life ticks later; an arm decays when it is next used.
+    """Return the models at a later time, when old rows count less.
 
-    In a hybrid model a row's weight g multiplies A_a and B_a. The part that arm a has given to the shared design is
-    then g Z^T Z - g^2 B_a^T (reg I + g B_aa)^-1 B_a, and not g times what it was. An exact shared design gets the
-    difference, f T_a - T_a' with T = B^T A^-1 B before and after, at cost O(dim^3) for an arm and tick. On sketches the
-    difference is left out, as if arms decayed towards their earlier state and not towards their prior.
+    `ticks` is the number of ticks that have passed; a half-life is divided into a fixed number of ticks. The rows of an
+    arm are discounted when the arm is next used. In a hybrid model the arm's part of the shared design is corrected for
+    this, at cost O(dim^3) for an arm and tick, if the shared design is exact. On sketches the correction is left out,
+    as if arms returned to their earlier state and not to their prior.
     """
     store, shared, factor = learned.store, learned.shared, decay_factor(ticks)
     assert isinstance(store, ListStore)

@@ -23,7 +23,7 @@ class SavedArmModels(NamedTuple):
     arm_ids : array of int
         Id of every arm's model; NONE if the arm has not learned.
     direction : array of shape (ids, d_a)
-        Directions by which rows of arms were reduced.
+        Unit vector of each arm's factor v, if arms learn only the other factor u; d_a = 0 otherwise.
     shared, store, features : Any
         States of the shared part, of the arms, and of the feature map.
     before : Any
@@ -59,7 +59,7 @@ def pack_state(learned: ArmModelsState, index: ArmIndex, pipeline: FeaturePipeli
 def unpack_state(
     held: files.StateSource, learned: ArmModelsState, pipeline: FeaturePipeline, estimator: Disjoint | Hybrid
 ) -> SavedArmModels:
-    """Return the contents of a file or copy; raise ValueError if its parts contradict each other.
+    """Return the contents `held` by a file or copy; raise ValueError if its parts contradict each other.
 
     `learned` is the state of a model that has not learned.
     """

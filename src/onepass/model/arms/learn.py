@@ -16,7 +16,7 @@ from onepass.model.feature_pipeline import FeaturePipeline
 
 
 def allocate_arm(learned: ArmModelsState, index: ArmIndex, name: Hashable) -> tuple[ArmModelsState, int]:
-    """Return the models with room for the arm `name`, which is about to learn, and the arm's id; `index` is updated."""
+    """Return the models' state with room for the arm `name`, and the arm's id; `index` is updated."""
     arm_id = index.find(name)
     if arm_id == NONE:
         arm_id = learned.store.allocate()
@@ -38,7 +38,7 @@ def learn(
     values: np.ndarray,
     names: Any,
 ) -> ArmModelsState:
-    """Return the models after rows, as `learn_rows` does, with a faster way for a single row of disjoint arms."""
+    """Return the models' state after learning rows, as `learn_rows` with the same arguments, but faster for one row."""
     if len(names) > 1 or learned.shared != () or right.shape[1]:
         return learn_rows(learned, index, pipeline, rows, right, values, names)
     rows = pipeline.advance(rows)
@@ -48,9 +48,9 @@ def learn(
 
 
 def check_pairs(pipeline: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndarray, np.ndarray]:
-    """Check contexts that are to be learned, and return True for a single row, and the rows.
+    """Check contexts that are to be learned; return True for a single context, and the contexts as two arrays.
 
-    They are rows (n, dim) and an empty array, or factors (n, d_u) and (n, d_a).
+    The arrays are rows (n, dim) and an empty array, or factors (n, d_u) and (n, d_a).
     """
     if pipeline.factors:
         return np.ndim(contexts.left if isinstance(contexts, Factors) else contexts) == 1, *pipeline.sides(
@@ -87,10 +87,11 @@ def learn_rows(
     values: np.ndarray,
     names: list[Any],
 ) -> ArmModelsState:
-    """Return the models after checked rows x (n, dim) with right (n, 0), or factors rows (n, d_u) and right (n, d_a).
+    """Return the models' state after learning n checked contexts.
 
-    values (n,) are the rewards, and `names` the arms. Raises ValueError, before anything has changed, if a reduced
-    factor has turned away from its arm's direction or if a feature is not finite.
+    The contexts are rows (n, dim) with right (n, 0), or factors rows (n, d_u) and right (n, d_a). values (n,) are the
+    rewards, and `names` the arms. Raises ValueError, before anything has changed, if an arm's factor has another
+    direction than before although arms rely on it (rank_one.py), or if a feature is not finite.
     """
     codes: dict[Hashable, int] = {}
     group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)

@@ -31,25 +31,25 @@ PARALLEL = 1e-6  # how far the unit vectors of one arm's factor may differ, as i
 
 
 class NamedModels(NamedTuple):
-    """Models of a bandit's arms: `arm_index` maps names to ids, and `learned` is their state."""
+    """Models of a bandit's arms: `arm_index` maps names of arms to ids, and `learned` is the state of the models."""
 
     arm_index: ArmIndex
     learned: ArmModelsState
 
 
 class MergePlan(NamedTuple):
-    """Changes that turn the first of two models into the union.
+    """Changes by which the first of two models also learns what the second has learned.
 
     Parameters
     ----------
     meets : list
-        Names of arms to add.
+        Names of arms to make known.
     carried : list of (name, id)
-        Arms to copy from the other model.
+        Arms to copy from the second model.
     changed : list of (name, id or NONE, model, direction)
-        Arms that change.
+        Arms that both models have, with their merged models.
     shared : Any
-        The shared state of the union.
+        The merged state of the part that all arms share.
     """
 
     names: list[Any]
@@ -59,7 +59,10 @@ class MergePlan(NamedTuple):
 
 
 def direction_of(learned: ArmModelsState, arm_id: int) -> np.ndarray:
-    """Return the direction (d_a,) of an arm whose rows are reduced to one side; zeros if it has none yet."""
+    """Return the unit vector (d_a,) of an arm's factor v, for arms that learn only the other factor u.
+
+    It is zero if the arm has not learned.
+    """
     width = learned.direction.shape[1]
     return learned.direction[arm_id].copy() if width and arm_id != NONE else np.zeros(width)
 
@@ -67,9 +70,10 @@ def direction_of(learned: ArmModelsState, arm_id: int) -> np.ndarray:
 def align_direction(
     learned: ArmModelsState, other: ArmModelsState, arm_id: int, its: int, name: Any
 ) -> tuple[Any, np.ndarray]:
-    """Return the other model's arm, expressed in the direction that the arm has in this model, and this direction.
+    """Return an arm of the other model with the sign of its factor v as in this model, and the direction of v.
 
-    `arm_id` is the arm's id here and `its` the id there. Raises ValueError if the arm has turned.
+    Arms learn only the factor u times the signed length of v. `arm_id` is the arm's id in this model, and `its` in the
+    other one. Raises ValueError if the directions of v differ.
     """
     arm = other.store.export_arm(its)
     mine, theirs = direction_of(learned, arm_id), direction_of(other, its)
@@ -82,16 +86,16 @@ def align_direction(
 
 
 def is_same_arm(learned: ArmModelsState, arm_id: int, other: ArmModelsState, its: int) -> bool:
-    """Return True if an arm has learned the same rows in two models."""
+    """Return True if an arm has learned the same rows in two models, where it has the ids `arm_id` and `its`."""
     return states.equal(learned.store.export_arm(arm_id), other.store.export_arm(its))
 
 
 def iter_changed_arms(
     mine: NamedModels, its: NamedModels, since: NamedModels | None
 ) -> Iterator[tuple[Any, int, int, int]]:
-    """Yield the arms that the models `its` have learned since `since`: name, and ids in `mine`, `its` and `since`.
+    """Yield the arms that the models `its` have learned from since their start `since`.
 
-    The id is NONE in models that do not have the arm.
+    Each arm is given by its name and by its ids in `mine`, `its` and `since`, NONE in models without the arm.
     """
     for name, arm_id in zip(its.arm_index.names, its.arm_index.arm_ids.tolist(), strict=True):
         before = NONE if since is None else since.arm_index.find(name)
@@ -104,9 +108,9 @@ def iter_changed_arms(
 def plan_arm_merge(
     mine: NamedModels, its: NamedModels, since: NamedModels | None, estimator: Any, shared: Any
 ) -> MergePlan:
-    """Return the plan of a merge of `its` arms into `mine`, which began as `since`, without changing anything.
+    """Return the changes by which the models `mine` learn what the arms of `its` have learned; nothing changes yet.
 
-    `shared` is the merged shared state, () for disjoint models.
+    Both began as `since`. `shared` is the merged state of the shared part, () for disjoint models.
     """
     store, found = mine.learned.store, list(iter_changed_arms(mine, its, since))
     carried = [(name, arm_id) for name, own, arm_id, before in found if own == before == NONE]
@@ -134,9 +138,9 @@ def plan_arm_merge(
 def plan_merge(
     mine: NamedModels, its: NamedModels, since: NamedModels | None, estimator: Any, before: Any
 ) -> MergePlan:
-    """Return the plan of a merge of the models `its` into `mine`, which both began as `since`, with the shared part.
+    """Return the changes by which the models `mine` learn what `its` have learned, the shared part included.
 
-    `before` is the initial state of the shared part, which replaces `since` if that is None.
+    Both began as `since`. If it is None, `before` is the initial state of the shared part.
     """
     shared: Any = mine.learned.shared
     if shared != ():
@@ -146,7 +150,7 @@ def plan_merge(
 
 
 def correct_shared(shared: Any, corrections: list[Any]) -> Any:
-    """Return the shared state of a hybrid model with A and b changed by the sums of the corrections (T, t).
+    """Return the shared state of a hybrid model with corrections (T, t) added to its design A and moment b.
 
     Raises ValueError unless the design is exact, and TypeError unless the estimator is ridge regression, which has a b.
     """
@@ -163,7 +167,10 @@ def correct_shared(shared: Any, corrections: list[Any]) -> Any:
 
 
 def apply_merge(mine: NamedModels, its: ArmModelsState, union: MergePlan) -> ArmModelsState:
-    """Change the models `mine` by the plan `union` of a merge with `its`, and return the merged models."""
+    """Change the models `mine` by the planned changes `union`, and return the merged models.
+
+    `its` is the state of the other models, from which arms are copied.
+    """
     store, index = mine.learned.store, mine.arm_index
     directions = []
     index.add_names(union.names)
@@ -178,7 +185,10 @@ def apply_merge(mine: NamedModels, its: ArmModelsState, union: MergePlan) -> Arm
 
 
 def set_directions(held: np.ndarray, directions: list[tuple[int, np.ndarray]]) -> np.ndarray:
-    """Return the directions (ids, d_a) with new values for some ids."""
+    """Return the arms' unit vectors `held` (ids, d_a) with new values for some ids.
+
+    `directions` lists pairs (id, vector). The result has more rows if an id is larger than before.
+    """
     if not held.shape[1] or not directions:
         return held
     last = max(arm_id for arm_id, _ in directions)

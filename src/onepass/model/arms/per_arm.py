@@ -58,7 +58,7 @@ def _check_estimator(value: Any) -> Estimator:
 
 
 class PerArm:
-    """Base of estimators with parameters for each arm.
+    """Base class of `Disjoint` and `Hybrid`, estimators with parameters for each arm.
 
     `arms` is the estimator with which every arm begins, and `shared` that of a shared part, if there is one.
     """
@@ -70,14 +70,14 @@ class PerArm:
     _store: Callable[[], ModelStore] | None = None  # makes stores of another kind
 
     def store(self) -> ModelStore:
-        """Return an empty store for the arms."""
+        """Return an empty store for the models of arms."""
         if self._store is not None:
             return self._store()
         extra = 0 if self.shared is None else self.shared.design.dim
         return (PackedStore if self.compact else ListStore)(self.arms, extra, self.threads)
 
     def separate(self) -> Self:
-        """Return a copy that keeps one state per arm."""
+        """Return a copy whose arms each have a state of their own instead of shared arrays."""
         same = copy(self)
         same.compact = False
         return same
@@ -192,7 +192,7 @@ class ArmModelsState(NamedTuple):
     shared : Any
         State of the shared estimator; () if disjoint.
     direction : array of shape (ids, d_a)
-        Unit vector v_a / ||v_a|| by which the rows of every arm were reduced; d_a = 0 if nothing is reduced.
+        Unit vector of each arm's factor v, if arms learn only the other factor u; d_a = 0 otherwise.
     """
 
     store: ModelStore

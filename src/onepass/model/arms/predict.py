@@ -20,9 +20,10 @@ from onepass.model.feature_pipeline import FeaturePipeline, split_sides
 def evaluate(
     learned: ArmModelsState, pipeline: FeaturePipeline, contexts: Any, arm_ids: np.ndarray
 ) -> tuple[bool, np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Return True for a single decision, and scores (n, K) and x^T A^-1 x (n, K) of the arms with `arm_ids`.
+    """Return True for a single decision, predictions (n, K), x^T A^-1 x (n, K), and the rows of the shared part.
 
-    For a hybrid model the last item lists n arrays of rows (K, k) for the shared model.
+    The arms have the ids `arm_ids`, and A is an arm's design. The last item is a list of n arrays of rows (K, k) for
+    the shared part of a hybrid model.
     """
     store, shared, count = learned.store, learned.shared, len(arm_ids)
     if isinstance(contexts, Factors):
@@ -62,9 +63,10 @@ def evaluate(
 def evaluate_rows(
     learned: ArmModelsState, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return scores (K,) and x^T A^-1 x (K,) for rows (K or 1, width), and the rows of the shared model (K, k).
+    """Return predictions (K,) and x^T A^-1 x (K,) of arms for rows (K or 1, width), and rows (K, k) of the shared part.
 
-    The rows of the shared model start from `extra`; None stands for the rows themselves.
+    A is an arm's design. The rows of a hybrid model's shared part start from `extra`; None stands for the rows
+    themselves.
     """
     if learned.shared == ():
         extra = np.empty((len(arm_ids), 0), rows.dtype)
@@ -76,7 +78,10 @@ def evaluate_rows(
 def evaluate_reduced_rows(
     learned: ArmModelsState, pipeline: FeaturePipeline, arm_ids: np.ndarray, rows: np.ndarray, full: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Do `evaluate_rows` for rows (u, v), (K or 1, dim), of arms that learn ||v|| u; `full` holds their features z."""
+    """Return the results of `evaluate_rows` for arms that learn only the factor u of a row (u, v), times ||v||.
+
+    `rows` (K or 1, dim) holds the rows, and `full` their features vec(u v^T) for the shared part of a hybrid model.
+    """
     left, right = split_sides(pipeline.map, rows)
     right = np.ascontiguousarray(np.broadcast_to(right, (len(arm_ids), right.shape[1])))
     lengths = lengths_along(learned.direction, arm_ids, right)
@@ -95,11 +100,12 @@ def arm_statistics(
     rows: np.ndarray | None,
     normals: np.ndarray,
 ) -> ArmStatistics:
-    """Return the statistics of arms with scores `means` (K,) and x^T A_a^-1 x `squares` (K,), as a rule needs them.
+    """Return the means, widths and draws of K arms that the exploration rule `explores` needs.
 
-    rows (K, k) belong to the shared part of a hybrid model, which adds its part to the means. normals (pairs, K, and
-    those of the shared model) are standard normal: arms share no data, so draws from N(theta_a, A_a^-1) are
-    independent, and one normal for each arm is enough.
+    `means` (K,) are predictions, and `squares` (K,) are x^T A_a^-1 x for the design A_a of arm a. rows (K, k) belong to
+    the shared part of a hybrid model, which adds its part to the means. normals (pairs, K, and those of the shared
+    model) are standard normal: arms share no data, so draws from N(theta_a, A_a^-1) are independent, and one normal for
+    each arm is enough.
     """
     shared, count, wanted = learned.shared, len(arm_ids), explores.strength
     widths, shifts = np.sqrt(np.maximum(squares, 0.0)), normals
@@ -124,7 +130,7 @@ def reward_residuals(
     record_of: Callable[[Any], int],
     expected: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Return rewards `values` (n,) minus their means under the present models, for the arms `names` and their contexts.
+    """Return rewards `values` (n,) minus their predicted means, for the arms `names` and their contexts.
 
     `expected` turns scores x^T theta into means; scores of a hybrid model are means already. `record_of` maps a name to
     an id.
@@ -147,7 +153,8 @@ def reward_residuals(
 def parameter_of(learned: ArmModelsState, pipeline: FeaturePipeline, arm_id: int, width: int) -> np.ndarray:
     """Return theta_a (width,) of the arm with an id, or beta + theta_a in a hybrid model.
 
-    Raises ValueError for an arm of reduced factors.
+    theta_a is the arm's parameter, and beta that of the shared part. Raises ValueError if the arm learns only one of
+    two factors.
     """
     shared = learned.shared
     if shared == ():
@@ -159,7 +166,7 @@ def parameter_of(learned: ArmModelsState, pipeline: FeaturePipeline, arm_id: int
 
 
 def models_of(learned: ArmModelsState, arm_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return theta_a (K, width) and A_a^-1 (K, width, width) of the arms with these ids.
+    """Return the parameters theta_a (K, width) and inverse designs A_a^-1 (K, width, width) of the arms with these ids.
 
     Raises ValueError in a hybrid model.
     """

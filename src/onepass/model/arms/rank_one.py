@@ -12,9 +12,10 @@ from onepass.features.outer_product import signed_lengths
 
 
 def lengths_along(directions: np.ndarray, places: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return v^T e for every row v of right (n, d_a), with e = directions[place] of its arm.
+    """Return the signed length v^T e of every row v of right (n, d_a), where e is the direction of the arm's factor.
 
-    It is ||v|| if the arm has no direction yet. Raises ValueError if a row has turned away from its direction.
+    `directions` (arms, d_a) holds unit vectors, and `places` (n,) the index of each row's arm. The length is ||v|| if
+    the arm has no direction yet. Raises ValueError if a row has turned away from its direction.
     """
     lengths, turned = signed_lengths(right, directions, places)
     if turned >= 0:
@@ -26,7 +27,7 @@ def lengths_along(directions: np.ndarray, places: np.ndarray, right: np.ndarray)
 
 
 def directions_for(held: np.ndarray, arm_ids: list[int], group: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the directions (arms, d_a) of the arms that rows right (n, d_a) belong to.
+    """Return the unit vectors (arms, d_a) of the arms' factors, given factors right (n, d_a) that are to be learned.
 
     Row i belongs to arm group[i], whose id is arm_ids[group[i]], or NONE if it has not learned. Directions that exist
     already are in `held`.

@@ -22,9 +22,10 @@ from onepass.model.weights import SIGNS, Weights
 def arm_weights(
     learned: ArmModelsState, arm_ids: np.ndarray, z: np.ndarray, sides: Factors | None
 ) -> list[list[Weights]]:
-    """Return the weights of one arm or two, z (m, D), in models per arm.
+    """Return the weights by which the features z (m, D) of m = 1 or 2 arms make up mean and squared width.
 
-    `sides` holds the factors u and v of each arm if arms learn ||v|| u.
+    `learned` is the state of models per arm. `sides` holds the factors u and v of each arm if arms learn only u, times
+    the length of v.
     """
     store, shared, rows = learned.store, learned.shared, z
     whole = lambda vector, i: vector  # noqa: E731

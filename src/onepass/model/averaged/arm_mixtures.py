@@ -94,31 +94,34 @@ class Settings(NamedTuple):
 
     @property
     def bytes(self) -> float:
-        """Largest memory of all models together, in bytes."""
+        """Largest number of bytes of memory that all models together may take."""
         return 1e6 * self.memory_limit
 
     def columns_within(self, rows: int) -> int:
-        """Return the largest number of columns for which `memory_limit` holds this many float64 rows and two spans."""
+        """Return the largest number of columns for which this many rows, and what is computed of them, fit the memory.
+
+        The memory must hold the rows in float64, and their main directions twice (span.py).
+        """
         return max(ALWAYS, int(self.bytes / (8 * rows + 8 * LEAST)))
 
     def rows_kept(self, width: int) -> int:
         """Return the number of first rows to store, for contexts with `width` columns.
 
-        These are the rows of the warm-up, and some more if memory allows. The additional rows let views be rebuilt in
-        slices.
+        These are the rows of the warm-up, and some more if memory allows. The additional rows are stored while feature
+        maps are rebuilt in small steps.
         """
         more = self.warm_up + spare(self.warm_up)
         return more if width <= self.columns_within(more) else self.warm_up
 
 
 class Saved(NamedTuple):
-    """Content of a model file.
+    """Content of a file of averaged models.
 
     - mixture: the models, () before the first row.
-    - remaking: models that are being rebuilt, or ().
+    - remaking: models whose feature maps are being rebuilt, or ().
     - forest: the trees beside them, or ().
     - names: the arms' names.
-    - slots: the slot of each arm.
+    - slots: index of each arm's models.
     """
 
     mixture: Any
@@ -129,12 +132,12 @@ class Saved(NamedTuple):
 
 
 class ArmMixtures:
-    """Models of named arms, with the rebuilding of their views.
+    """Averaged models of named arms, and the rebuilding of their feature maps.
 
     - models: a `Mixture`, () until the width of rows is known.
-    - remaking: a `Remaking` while views are rebuilt, else ().
+    - remaking: a `Remaking` while feature maps are rebuilt, else ().
     - forest: a `Forest` beside the models, () before the first row, without trees, and for wide rows.
-    - index: names of arms and their slots.
+    - index: names of arms, and the index of each arm's models (slot).
     - heads: an `OutcomeHeads`, () without outcomes or rows.
     """
 
@@ -149,7 +152,7 @@ class ArmMixtures:
         self._code: dict[Any, Callable] = {}  # compiled for the types of the models
 
     def begin(self, width: int) -> None:
-        """Create the models, for rows with `width` columns."""
+        """Create models that have learned nothing, for rows with `width` columns."""
         self.models = begun_mixture(width, self.settings.rows_kept(width), self.settings.reg)
         self.forest = init_forest(width, self.settings.n_trees, self.settings.seed)
         self.begin_outcomes(self.outcomes)
@@ -174,7 +177,7 @@ class ArmMixtures:
         self.index.remove(arm)
 
     def widen(self, fills: np.ndarray, sizes: np.ndarray) -> None:
-        """Append columns to the rows of all models.
+        """Append columns to the rows that all models learn.
 
         `fills` (n,) is the value of each new column in all earlier rows. `sizes` (n,) is the scale of its numbers, 0
         for a 0/1 column.
@@ -188,9 +191,9 @@ class ArmMixtures:
         self.models = widened(self.models, fills, sizes)
 
     def take(self, row: np.ndarray, reward: float, arm: Any, outcomes: np.ndarray | None = None) -> None:
-        """Learn the reward of an arm for one row (width,), and continue the rebuilding of views if one is under way.
+        """Learn the reward of an arm for one row (width,), and continue the rebuilding of feature maps, if any.
 
-        outcomes (J,): values beside the reward, NaN where there is none.
+        outcomes (J,) are values beside the reward, NaN for a missing one.
         """
         settings, slot = self.settings, self._slot(arm)
         state = self.models
@@ -232,9 +235,10 @@ class ArmMixtures:
         call_direct(self._code, learn_heads, self.models, heads, row, slot, values, expected, mode)
 
     def revise(self, row: np.ndarray, arm: Any, values: np.ndarray, expected: np.ndarray | None) -> None:
-        """Learn outcomes (J,) of an arm, NaN for a missing one, before or after its reward.
+        """Learn outcomes `values` (J,) of an arm, NaN for a missing one, before or after the reward is learned.
 
-        expected (J,) holds the values that were learned in their place with the reward; it is None before the reward.
+        expected (J,) holds the values that were learned with the reward in place of these outcomes; None before the
+        reward.
         """
         slot = self.index.find(arm)
         if slot == NEVER or self.models.last[slot] == NEVER:
@@ -245,14 +249,14 @@ class ArmMixtures:
     def ask(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return predicted outcomes (J, K) of arms, and the root mean square errors (J,) of predictions so far.
 
-        rows is (1 or K, dim), and slots (K,) are the arms' slots.
+        `rows` is (1 or K, dim), and `slots` (K,) are the indices of the arms' models.
         """
         if self.heads == ():
             return np.zeros((self.outcomes, slots.size)), np.zeros(self.outcomes)
         return call_direct(self._code, ask_heads, self.models, self.heads, rows, slots)
 
     def restore_heads(self, held: files.StateSource) -> None:
-        """Replace the parameters of outcomes by those of a file; raise ValueError if they are inconsistent."""
+        """Replace the parameters of outcomes by those in `held`, from a file; ValueError if they are inconsistent."""
         if self.models == ():
             held.take((), lambda found: True)
         else:
@@ -276,10 +280,10 @@ class ArmMixtures:
         return slot
 
     def survey(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
-        """Return means and widths (K,) of arms, the unit of widths, and the number of rows learned.
+        """Return predicted means and widths (K,) of arms, the unit of widths, and the number of rows learned.
 
         - rows: (K, dim), or (1, dim) if all arms have the same row.
-        - slots (K,): the arms' slots.
+        - slots (K,): indices of the arms' models.
         """
         if self.models == ():
             return np.zeros(slots.size), np.ones(slots.size), 0.0, 0
@@ -324,11 +328,11 @@ class ArmMixtures:
     # ---- files ----
 
     def saved(self) -> Saved:
-        """Return the content of the model file."""
+        """Return everything that a file of the models holds, as `Saved`."""
         return Saved(self.models, self.remaking, self.forest, object_array(list(self.index.names)), self.index.arm_ids)
 
     def restore(self, held: files.StateSource) -> None:
-        """Replace the models by those of a file. Raises ValueError if the content is inconsistent."""
+        """Replace the models by those in `held`, from a file. Raises ValueError if the content is inconsistent."""
         begun, landmarks = self.models, self.settings.n_landmarks
         works = begun != () and any(name.startswith("remaking.") for name in held.arrays)
         grows = begun != () and any(name.startswith("forest.") for name in held.arrays)

@@ -59,11 +59,11 @@ def called(dim: int, names: Iterable[str] | None) -> tuple[str, ...]:
 def sides_of(
     state: Mixture, forest: Any, rows: list[np.ndarray], slots: list[int], names: tuple[str, ...], count: int
 ) -> list[list[Side]]:
-    """Return the attributions of the first `count` of two arms.
+    """Return the contributions of the columns to mean and squared width of the first `count` of two arms.
 
     - forest: the trees beside the models, or ().
     - rows: a row (d,) for each arm.
-    - slots: the arms' slots.
+    - slots: indices of the arms' models.
     - names: the columns' names.
 
     The squared width of the second arm gets a minus sign, because attributions explain a difference of two scores.
@@ -73,11 +73,11 @@ def sides_of(
 
 
 def side(state: Mixture, forest: Any, x: np.ndarray, slot: int, sign: float, names: tuple[str, ...]) -> Side:
-    """Return the attribution of one arm's mean and squared width to the columns.
+    """Return the contributions of the columns of a row to one arm's mean and squared width.
 
     - forest: the trees beside the models, or ().
     - x (d,): the row.
-    - slot: the arm's slot.
+    - slot: index of the arm's models.
     - sign: 1 or -1, the factor of the squared width.
     - names: the columns' names.
     """
@@ -137,10 +137,11 @@ def forest_steps(forest: Forest, x: np.ndarray, slot: int, level: float) -> np.n
 
 
 def theta_and_solved(state: Mixture, m: int, slot: int, phi: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return theta - mu tau and P phi, each (n,), for model m of an arm.
+    """Return the weights of the n features of model m of an arm for the mean, and for the squared width, each (n,).
 
-    theta: the arm's parameters; tau: parameters for the constant target 1; level = mu: the mean of an unknown arm; P:
-    the inverse of the arm's Gram matrix; phi (n,): the model's features. All are discounted to the current round.
+    They are theta - level tau and P phi: theta (n,) are the arm's parameters, tau (n,) the parameters for the constant
+    target 1, `level` is the mean of an unknown arm, P the inverse of the arm's Gram matrix, and phi (n,) the features.
+    `slot` is the index of the arm's models. Everything is discounted to the current round.
     """
     reg = state.settings[m, REG]
     if slot == NEVER:
@@ -157,10 +158,10 @@ def theta_and_solved(state: Mixture, m: int, slot: int, phi: np.ndarray, level: 
 
 
 def columns_of(view: View, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
-    """Return the linear features of the columns, (d,).
+    """Return the feature (d,) that each column of the row x contributes linearly.
 
-    phi: all features of the row x. For wide rows, whose features are coordinates on a span, these are the scaled
-    columns.
+    `view` is a feature map, and `phi` holds all features of x. For wide rows, whose features are coordinates along main
+    directions, the result is the scaled columns.
     """
     if view.span.basis.shape[1] == 0:
         return phi[-x.size - 1 : -1]
@@ -169,16 +170,17 @@ def columns_of(view: View, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
 
 
 def of_columns(view: View, linear: np.ndarray) -> np.ndarray:
-    """Return the weight of every column, (d,), for the weights `linear` of the linear features.
+    """Return the weight (d,) of every column, given the weights `linear` of the linear features.
 
-    For wide rows the features are coordinates Q^T z, so the result is Q times the weights.
+    `view` is the feature map. For wide rows the features are coordinates Q^T z of the scaled row z along main
+    directions Q, so the result is Q times the weights.
     """
     basis = view.span.basis
     return basis @ linear if basis.shape[1] else linear
 
 
 def moving(view: View, x: np.ndarray) -> np.ndarray:
-    """Return the derivative of each column's feature by the column, (d,), at x; 0 where the feature is clipped."""
+    """Return the derivative (d,) of each column's feature by the column, at the row x; 0 if the feature is clipped."""
     limit, scale, _ = view.numbers
     if view.knots.shape[1] > 0:
         return scale * np.array([slope(*line) for line in zip(x, view.knots, view.heights, strict=True)])

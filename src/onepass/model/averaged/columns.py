@@ -27,7 +27,7 @@ class Columns:
     """Map from records to rows with a column for every term learned.
 
     - records: the dictionary of terms, which grows as it learns.
-    - places: the dictionary index of each column, in the order in which the columns were created.
+    - places: the index in `records` of each column's term, in the order in which the columns were created.
     """
 
     def __init__(self, records: Records, places: list[int]) -> None:
@@ -37,7 +37,7 @@ class Columns:
         self._refill()
 
     def copy(self) -> "Columns":
-        """Return an independent copy."""
+        """Return an independent copy of the map."""
         return Columns(self.records.copy(), list(self.places))
 
     @property
@@ -46,7 +46,7 @@ class Columns:
         return len(self.places)
 
     def names(self) -> list[str]:
-        """Name of each column's term."""
+        """Return the name of each column's term, such as "age" or "country=de"."""
         every = self.records.feature_names()
         return [every[place] for place in self.places]
 
@@ -62,7 +62,7 @@ class Columns:
         return self._dense(self.records.pairs_of_terms(every))
 
     def advance(self, found: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the terms of a record, and return its row (width,) and an array (2, n) on the n new columns.
+        """Learn the terms `found` of a record, and return its row (width,) and an array (2, n) on the n new columns.
 
         The array holds each new column's value in all earlier rows, and the scale of its numbers (0 for a 0/1 column).
         """

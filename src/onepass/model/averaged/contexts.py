@@ -41,12 +41,12 @@ class Contexts(ABC):
 
     @property
     def records(self) -> Records | None:
-        """Dictionary of terms; None if contexts are rows of numbers."""
+        """Dictionary that maps terms to columns; None if contexts are rows of numbers."""
         return None
 
     @property
     def names(self) -> Sequence[str] | None:
-        """Names of columns; None if they have none."""
+        """Names of the columns of rows; None if columns have no names."""
         return None
 
     @abstractmethod
@@ -76,7 +76,7 @@ class Contexts(ABC):
 
     @abstractmethod
     def recall(self, slots: list[tuple[Any, int]]) -> Sequence[Any]:
-        """Return an argument for `advance` for every pair (decision, slot), read from the decision's record."""
+        """Return, for every pair (decision, slot), the example for `advance`, read from the decision's record."""
 
     @abstractmethod
     def reread(self, decision: Any) -> np.ndarray:
@@ -94,10 +94,7 @@ class Contexts(ABC):
         """Return recorded rounds as checked arrays: contexts (T, K or 1, width) and rewards (T, K)."""
 
     def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]] | None:
-        """Return (number of users, function from a slice to their contexts), as `Model.users` does.
-
-        None for plain rows.
-        """
+        """Return the number of users, and a function from a slice to these users' contexts; None for plain rows."""
         return None
 
     @abstractmethod
@@ -105,7 +102,7 @@ class Contexts(ABC):
         """Restore what `extra` returned. Raises ValueError if it is inconsistent."""
 
     def extra(self) -> dict[str, Any]:
-        """Return the additional content of a model file, beside the width and the records."""
+        """Return what a model file must hold about contexts, beside the width and the records."""
         return {}
 
 

@@ -81,7 +81,7 @@ from onepass.model.averaged.sketches import (
 from onepass.model.averaged.span import WIDE
 from onepass.model.averaged.view import SPARSE, View, embedded, no_view, view_fits, width
 
-TRUST = 0.1  # of the evidence: .2 and .3 settle too early on one model (docs/recommended_measured.md)
+TRUST = 0.1  # of the evidence: .2 and .3 settle too early on one model (docs/recommended_defaults.md)
 HUMBLE = 0.1  # prior weight of the models without kernel that were added for noise; .3: better in noise, worse without
 BELIEVED = 0.3  # of the largest weight: models from which widths are taken
 PRECISION = 1e-4  # of D: residuals below it are none
@@ -118,13 +118,13 @@ SEES, START, SIZE = range(3)  # columns of `Mixture.plan`
 REG, DRIFT, STRETCH, CONSTANT, WEIGHT = range(5)  # and of `Mixture.settings`
 NOISE, VOLUME = range(2)  # rows of `Mixture.scores`
 CLOCK, KNOWN, ALARMS = range(3)  # entries of `Mixture.counts`
-FEW_COLUMNS = 256  # up to here sparse rows are mostly names, better served by all models (docs/recommended_measured.md)
+FEW_COLUMNS = 256  # up to here sparse rows are mostly names, better served by all models (docs/recommended_defaults.md)
 SPARSE_MODEL = 5  # the one where rows are sparse; elsewhere it says little that others do not
 RANKED_MODEL = 6  # the first to go where memory is short
 
 
 class Mixture(NamedTuple):
-    """State of M models for every arm. The data of an arm are at an index of the arrays, its slot.
+    """State of M ridge regressions for every arm, whose predictions are averaged with weights by how well they predict.
 
     - views: three maps from a row to features.
     - plan (M, 3): each model's view, its first feature there, and its number of features (0 if the model is not used).
@@ -143,6 +143,7 @@ class Mixture(NamedTuple):
     - rows (R, d), arms, gains (R,): the first rows, the slots played and their rewards; rows is (0, d) once views stay
       fixed.
     - sketches: used in place of theta and inverse for wide rows that are mostly zeros.
+    The data of an arm are at an index of the arrays, called its slot. A *view* is a map from a row to features.
     """
 
     views: tuple[View, View, View]
@@ -169,7 +170,7 @@ class Mixture(NamedTuple):
 def asked(plan, sketched, m):
     """Return True if model m is used. `sketched` is True if arms have sketches.
 
-    It takes the plan and not the whole state, because every array of an argument costs time in each call.
+    `plan` (M, 3) holds each model's feature map, first feature and number of features.
     """
     return plan[m, SIZE] > 0 or (m == SPARSE_MODEL and sketched)
 
@@ -209,21 +210,24 @@ def tiny_of(state):
 
 @compiled
 def weights(state):
-    """Return the weights w (M,) of the models: they sum to 1, and models that predict badly have 0."""
+    """Return the weights w (M,) by which models are averaged: they sum to 1, and bad predictors have 0."""
     w, _, _ = raw_weights(state)
     return w / max(w.sum(), TINY)
 
 
 @compiled
 def weights_of_widths(w):
-    """Return the weights v (M,) of the models' widths: w where it is near its largest entry, else 0, normalized."""
+    """Return the weights (M,) of the models' widths, given the models' weights w (M,).
+
+    They are w for models whose weight is near the largest one, else 0, divided by their sum.
+    """
     v = np.where(w >= BELIEVED * w.max(), w, 0.0)
     return v / max(v.sum(), TINY)
 
 
 @compiled
 def sigma_of(state, w):
-    """Return the root mean squared residual, averaged over models with weights w (M,)."""
+    """Return the root mean square of the prediction errors, averaged over the models with weights w (M,)."""
     total, n = 0.0, max(float(state.counts[KNOWN]), 1.0)
     for m in range(w.size):
         total += w[m] * np.sqrt(state.scores[NOISE, m] / n)
@@ -232,7 +236,10 @@ def sigma_of(state, w):
 
 @compiled
 def features(phi, start, n, constant):
-    """Return n entries of phi from `start` on; if constant is not 0, it replaces the last of them."""
+    """Return `n` features of one model: the entries of phi from `start` on.
+
+    If `constant` is not 0, it replaces the last of them.
+    """
     if constant == 0.0:
         return phi[start : start + n]
     own = phi[start : start + n].copy()
@@ -242,32 +249,39 @@ def features(phi, start, n, constant):
 
 @compiled
 def unit_of(state, w):
-    """Return the factor of all widths: the residual scale under weights w, or a share of the rewards' spread.
+    """Return the factor by which all widths are multiplied, so that they are in units of rewards.
 
-    The larger one is used.
+    It is the larger of two numbers: the size of prediction errors, averaged with the models' weights w (M,), and a
+    share of the rewards' spread.
     """
     return max(sigma_of(state, w), SHARE * state.rewards.numbers[SPREAD])
 
 
 @compiled
 def kept_of(drift, last, now):
-    """Return the factor by which an arm's data have decayed from round `last` to round `now`, under this `drift`."""
+    """Return the factor by which an arm's data count less in round `now` than in round `last`.
+
+    It is (1 - drift)^(now - last).
+    """
     return (1.0 - drift) ** (now - last) if drift > 0.0 and last != NEVER else 1.0
 
 
 @compiled
 def cut(square, norm, learned):
-    """Return the squared width h = `square`, reduced as the arm learns rows.
+    """Return a squared width, reduced by the number of rows that the arm has learned.
 
-    `learned` is the number of rows of the arm, and `norm` is ||phi||^2 of the features phi, above 0. Every row counts
-    as a little information on all directions.
+    `square` is the squared width, `learned` the number of rows of the arm, and `norm`, above 0, the squared norm of the
+    features. Every row counts as a little information on all directions.
     """
     return square / (1.0 + ANYWHERE * learned * square / norm)
 
 
 @compiled
 def places_of(state, slots):
-    """Return the slots, replaced by NEVER for arms without rows and for arms that count as unknown."""
+    """Return the indices `slots` of arms' models, with NEVER for arms that count as unknown.
+
+    These are arms without rows, and arms whose few rewards tell little (rare_rewards.py).
+    """
     found, arms = slots.copy(), 0
     for a in range(state.last.size):
         arms += state.last[a] != NEVER
@@ -282,7 +296,7 @@ def places_of(state, slots):
 def counts_as_unknown(state, slot, arms):
     """Return True if an arm counts as unknown, because its few rewards are all or often equal (rare_rewards.py).
 
-    `slot` is the arm's slot, and `arms` the number of arms with rows.
+    `slot` is the index of the arm's models, and `arms` the number of arms with rows.
     """
     if not has_many_values(state.rewards):
         return False
@@ -301,7 +315,11 @@ def counts_as_unknown(state, slot, arms):
 
 @compiled
 def add_tails(state, slots, means):
-    """Add to the means (K,) of arms the mean of what clipping removed from their rewards, if such rewards recur."""
+    """Add to the predicted means (K,) of arms what clipping removed from their rewards on average.
+
+    It counts only for arms whose large rewards recur (rare_rewards.py). `slots` (K,) are the indices of the arms'
+    models.
+    """
     for a in range(slots.size):
         if slots[a] != NEVER:
             means[a] += tail_of(state.tails[slots[a]], state.learned[slots[a]])
@@ -309,9 +327,9 @@ def add_tails(state, slots, means):
 
 @compiled
 def survey(state, rows, slots):
-    """Return means (K,), widths (K,) and the unit of widths for arms in slots.
+    """Return the predicted means (K,) and widths (K,) of arms, and the unit of widths.
 
-    rows: (K, d), or (1, d) if all arms have the same row.
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models.
     """
     slots = places_of(state, slots)
     if state.sketches.root.shape[1] > 0:
@@ -348,7 +366,10 @@ def survey(state, rows, slots):
 
 @compiled
 def survey_sketches(state, rows, slots):
-    """Return means (K,), widths (K,) and the unit of widths for arms with sketches; slots: NEVER for unknown arms."""
+    """Return the predicted means (K,) and widths (K,) of arms with sketches, and the unit of widths.
+
+    `slots` (K,) are the indices of the arms' sketches, NEVER for unknown arms.
+    """
     reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
     for i in range(rows.shape[0]):
@@ -367,14 +388,17 @@ def survey_sketches(state, rows, slots):
 
 @compiled
 def add_score(scores, m, e, h):
-    """Add the residual e of a row, predicted with squared width h, to the sums S and H of model m."""
+    """Add the prediction error e of model m, made with squared width h, to the sums that determine the model's weight.
+
+    `scores` (2, M) holds the sums of e^2 / (1 + h) and of log(1 + h).
+    """
     scores[NOISE, m] += e * e / (1.0 + h)
     scores[VOLUME, m] += np.log(1.0 + h)
 
 
 @compiled
 def best_without_drift(state):
-    """Return the model that has erred least, of those that are used and do not drift."""
+    """Return the index of the model with the smallest errors, among those that forget nothing."""
     found, least, sketched = 0, np.inf, state.sketches.root.shape[1] > 0
     for m in range(state.plan.shape[0]):
         still = asked(state.plan, sketched, m) and state.settings[m, DRIFT] == 0.0
@@ -385,9 +409,10 @@ def best_without_drift(state):
 
 @compiled
 def improve(state, slot, x, now, reward):
-    """Let every model learn the reward of the arm in a slot, for row x in round `now`.
+    """Let every model of an arm learn a reward for the row x (d,) in round `now`.
 
-    Returns e, h and m: residual and squared width of the model m without drift that had erred least before.
+    `slot` is the index of the arm's models. Returns the prediction error, the squared width and the index of the model
+    that had the smallest errors before, among those that forget nothing.
     """
     best, error, spread, beyond = best_without_drift(state), 0.0, 0.0, 0.0
     level, numbers, tails = prior(state.rewards), state.rewards.numbers, state.tails[slot]
@@ -423,7 +448,7 @@ def improve(state, slot, x, now, reward):
 
 @compiled
 def begin_arm(state, slot):
-    """Set the models of an arm to the prior, before its first reward."""
+    """Set the models of the arm at index `slot` to the prior, before the arm's first reward."""
     t, p = 0, 0
     for m in range(state.plan.shape[0]):
         n = state.plan[m, SIZE]
@@ -440,7 +465,7 @@ def begin_arm(state, slot):
 
 @compiled
 def vacate(state, slot):
-    """Mark a slot as having learned nothing, and detach the stored rows from it."""
+    """Mark the models at index `slot` as having learned nothing, and detach the stored rows from them."""
     state.last[slot] = NEVER
     state.learned[slot] = 0
     state.tails[slot] = 0.0
@@ -450,7 +475,7 @@ def vacate(state, slot):
 
 
 def erase(state: Mixture, slot: int) -> None:
-    """Forget the arm in a slot, and overwrite its data with zeros."""
+    """Forget the arm whose models are at index `slot`, and overwrite its data with zeros."""
     vacate(state, slot)
     for array in (state.theta, state.tau, state.inverse, state.early, state.tails, *state.sketches):
         array[slot] = 0
@@ -458,7 +483,7 @@ def erase(state: Mixture, slot: int) -> None:
 
 @compiled
 def forget(state):
-    """Forget everything learned except the views and the scale of rewards, after an alarm."""
+    """Forget everything learned, except the feature maps and the scale of rewards, after an alarm."""
     for slot in range(state.last.size):
         vacate(state, slot)
     state.scores[:] = 0.0
@@ -468,9 +493,10 @@ def forget(state):
 
 @compiled
 def take(state, x, slot, reward, alarm_threshold):
-    """Learn one row x (d,) with its reward for the arm in a slot, and test for an alarm.
+    """Learn one row x (d,) with its reward for the arm whose models are at index `slot`, and test for an alarm.
 
-    `alarm_threshold` is the value of the change statistic g above which everything is forgotten, or 0 for never.
+    `alarm_threshold` is the value of the change statistic (a CUSUM of prediction errors) above which everything is
+    forgotten, or 0 for never.
     """
     now = state.counts[CLOCK]
     if now < state.rows.shape[0]:
@@ -491,14 +517,14 @@ def take(state, x, slot, reward, alarm_threshold):
 
 @compiled
 def learn_again(state, first, last):
-    """Learn the stored rows first, ..., last - 1."""
+    """Learn the stored rows with the indices `first` to `last` - 1 again."""
     for i in range(first, last):
         if state.arms[i] != NEVER:
             improve(state, state.arms[i], state.rows[i], i, state.gains[i])
 
 
 def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
-    """Return a mixture that has learned nothing and uses no model yet.
+    """Return the state of averaged models that have learned nothing; no model is used yet.
 
     `dim` is the number of columns, `room` the number of first rows to store, and `reg` the ridge penalty.
     """
@@ -531,9 +557,9 @@ def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
 
 
 def make_plan(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarray:
-    """Return the plan (M, 3): each model's view, first feature and number of features.
+    """Return an array (M, 3) with each model's feature map, first feature and number of features.
 
-    used (M,): False for 0 features.
+    `views_made` are the feature maps, and models with used (M,) False have 0 features.
     """
     plan = np.zeros((len(MODELS), SIZE + 1), np.int64)
     for row, (sees, kernel, *_), wanted in zip(plan, MODELS, used, strict=True):
@@ -560,13 +586,16 @@ def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
 
 
 def bytes_of(plan: np.ndarray, dim: int, size: int) -> int:
-    """Return the bytes of one arm: the models of a plan (M, 3), and a sketch of `size` directions of `dim` columns."""
+    """Return the memory of one arm in bytes: its models, and a sketch of `size` directions of `dim` columns.
+
+    `plan` (M, 3) holds each model's feature map, first feature and number of features.
+    """
     sizes = plan[:, SIZE]
     return int((8 * sizes + 4 * length(sizes)).sum()) + bytes_of_sketch(dim, size)
 
 
 def grown(state: Mixture, slots: int) -> Mixture:
-    """Return the state with room for `slots` arms."""
+    """Return the state of averaged models with room for `slots` arms."""
     sizes, before = state.plan[:, SIZE], len(state.last)
     more = state._replace(
         theta=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),
@@ -589,7 +618,7 @@ def consistent(state: Mixture, begun: Mixture, arms: int) -> bool:
     """Return True if the shapes and counters of a loaded state are consistent.
 
     - begun: a state of the right width that has learned nothing.
-    - arms: number of slots that must exist.
+    - arms: number of arms for which there must be room.
     """
     dim = begun.rows.shape[1]
     flat = ("plan", "settings", "scores", "counts", "suspicion", "arms", "gains")

@@ -20,7 +20,7 @@ from onepass.model.averaged.view import CLIP, View
 
 
 def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
-    """Return the state with n columns appended to its rows.
+    """Return the state of averaged models with n columns appended to the rows; predicted means stay as they are.
 
     `fills` (n,) is the value of each new column in all earlier rows. `sizes` (n,) is the scale of its numbers, 0 for a
     0/1 column.
@@ -53,19 +53,22 @@ def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
 
 
 def beside(*parts: np.ndarray) -> np.ndarray:
-    """Return arrays stacked side by side, contiguous in memory."""
+    """Return the given arrays side by side: stacked along the second axis, contiguous in memory."""
     return np.ascontiguousarray(np.hstack(parts))
 
 
 def wider_theta(theta: np.ndarray, count: int, grown: np.float32) -> np.ndarray:
-    """Return theta (slots, n + count): zeros are inserted before the last column, which is multiplied by grown."""
+    """Return parameters (arms, n + count) of arms, from `theta` (arms, n), after `count` features were added.
+
+    Zeros are inserted before the last column, that of the constant, which is multiplied by `grown`.
+    """
     return np.hstack([theta[:, :-1], np.zeros((len(theta), count), np.float32), grown * theta[:, -1:]])
 
 
 def wider_inverse(inverse: np.ndarray, n: int, count: int, grown: np.float32, reg: float) -> np.ndarray:
-    """Return inverses with `count` features inserted before the constant, each with entry 1 / reg.
+    """Return arms' inverse matrices with `count` features inserted before the constant, each with diagonal 1 / reg.
 
-    - inverse (slots, n (n + 1) / 2): lower triangles, row by row.
+    - inverse (arms, n (n + 1) / 2): lower triangles of n features, row by row.
     - grown: factor of the constant's row and column.
     """
     slots, same = len(inverse), length(n - 1)
@@ -80,10 +83,10 @@ def wider_inverse(inverse: np.ndarray, n: int, count: int, grown: np.float32, re
 
 
 def wider(view: View, fills: np.ndarray, sizes: np.ndarray) -> View:
-    """Return a view with n columns appended.
+    """Return a feature map (view) with n columns appended to its rows.
 
     `fills` (n,) is the value of each new column in all earlier rows. `sizes` (n,) is the scale of its numbers, 0 for a
-    0/1 column. The raw view uses the common unit of its columns in place of sizes.
+    0/1 column. The map on raw columns uses the common unit of its columns in place of `sizes`.
     """
     count, (before, knots) = len(fills), view.knots.shape
     names, common = sizes == 0.0, view.unit.max(initial=0.0)

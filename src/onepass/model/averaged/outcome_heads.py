@@ -35,11 +35,11 @@ FAINT = 1e-3  # weight of a model below which it is not asked
 class OutcomeHeads(NamedTuple):
     """Linear parameters of J outcomes beside the reward, for every arm and every linear model.
 
-    - theta (slots, J, T): parameters of every arm, model after model.
-    - noise, volume (J, M): scores S and H of the models, as in mixture.py.
+    - theta (slots, J, T): parameters of every arm, model after model. A slot is the index of an arm's data.
+    - noise, volume (J, M): sums of errors from which the weights of the M models are computed (mixture.py).
     - number, total (slots, J): number of values of an arm, and their sum.
-    - rows (R, d), slots (R,), amounts (R, J), filled (1,): buffer of rows, their slots, what was added to b for each,
-      and the number of rows in use; only while views are being rebuilt.
+    - rows (R, d), slots (R,), amounts (R, J), filled (1,): buffer of rows, the indices of their arms, the outcomes
+      learned, and the number of rows in use; only while feature maps are being rebuilt.
     """
 
     theta: np.ndarray
@@ -55,7 +55,10 @@ class OutcomeHeads(NamedTuple):
 
 @compiled
 def linear_features(view, x):
-    """Return the column features and the constant of a row, in float32, without the kernel features."""
+    """Return the features of the columns of a row x, and the constant, in float32; `view` is the feature map.
+
+    Kernel features are left out.
+    """
     dim, z = width(view), seen(view, x)
     phi = np.empty(dim + 1, np.float32)
     for j in range(dim):
@@ -78,7 +81,10 @@ def features_of(phi, alone, constant):
 
 @compiled
 def weights_of(heads, j, used):
-    """Return the weights w (M,) of the models for outcome j; used (M,) marks the models that exist."""
+    """Return the weights (M,) by which the models' predictions of outcome j are averaged.
+
+    `heads` are the parameters of outcomes. `used` (M,) is True for models that exist.
+    """
     w, n, smallest, least = np.zeros(used.size), 0.0, np.inf, np.inf
     for a in range(heads.number.shape[0]):
         n += heads.number[a, j]
@@ -96,7 +102,7 @@ def weights_of(heads, j, used):
 
 @compiled
 def level_of(heads, j):
-    """Return the expected outcome j of an unknown arm: the mean over arms of the mean of their values."""
+    """Return the expected outcome j of an unknown arm: the mean over arms of the mean of their values in `heads`."""
     total, arms = 0.0, 0.0
     for a in range(heads.number.shape[0]):
         if heads.number[a, j] > 0.0:
@@ -109,7 +115,8 @@ def level_of(heads, j):
 def ask_heads(state, heads, rows, slots):
     """Return predicted outcomes (J, K) of arms, and the root mean square errors (J,) of predictions so far.
 
-    slots (K,) are the arms' slots. rows is (K, d), or (1, d) if all arms have the same row.
+    `heads` are the parameters of outcomes. `slots` (K,) are the indices of the arms' models. `rows` is (K, d), or (1,
+    d) if all arms have the same row.
     """
     count, arms = heads.theta.shape[1], heads.number.shape[0]
     out, used = np.zeros((count, slots.size)), np.zeros(len(LINEAR), np.bool_)
@@ -157,7 +164,7 @@ def inner(theta, phi):
 
 @compiled
 def product(inverse, phi):
-    """Return P phi, for P given by its lower triangle `inverse`, row by row."""
+    """Return P phi, for a symmetric matrix P given by its lower triangle `inverse`, row by row."""
     u, place = np.zeros(phi.size, np.float32), 0
     for j in range(phi.size):
         total, own, row = np.float32(0.0), phi[j], inverse[place : place + j]
@@ -172,10 +179,11 @@ def product(inverse, phi):
 
 @compiled
 def add_heads(state, heads, row, slot, values, expected, mode):
-    """Learn the outcomes `values` (J,) of a row of the arm in a slot; NaN stands for a missing one.
+    """Learn the outcomes `values` (J,) of a row of the arm at index `slot`; NaN stands for a missing one.
 
-    `expected` (J,) are the values learned before, if the outcomes are corrected. `mode` says if they come with the
-    reward (JOINED), before it (AHEAD), or replace earlier ones (REVISED).
+    `heads` are the parameters of outcomes, changed in place. `expected` (J,) are the values learned before, if the
+    outcomes are corrected. `mode` says if they come with the reward (JOINED), before it (AHEAD), or replace earlier
+    ones (REVISED).
     """
     if heads.theta.shape[2] == 0:  # no such model
         return
@@ -205,7 +213,10 @@ def add_heads(state, heads, row, slot, values, expected, mode):
 
 @compiled
 def learn_heads(state, heads, row, slot, values, expected, mode):
-    """Learn outcomes (J,) of a row as `add_heads` does, and count them in the arm's means."""
+    """Learn the outcomes `values` (J,) of a row, and count them in the arm's mean outcomes.
+
+    The arguments are those of `add_heads`.
+    """
     add_heads(state, heads, row, slot, values, expected, mode)
     for j in range(values.size):
         if not np.isnan(values[j]):
@@ -218,7 +229,7 @@ def learn_heads(state, heads, row, slot, values, expected, mode):
 
 @compiled
 def replay_buffer(state, heads):
-    """Set theta = P b, in place, from the rows in the buffer."""
+    """Compute the parameters `heads` of outcomes again, in place, from the rows in the buffer."""
     for i in range(heads.filled[0]):
         slot = heads.slots[i]
         if slot != NEVER and state.last[slot] != NEVER:
@@ -241,14 +252,14 @@ def init_heads(count: int, dim: int, room: int) -> OutcomeHeads:
 
 
 def theta_size(state: Mixture) -> int:
-    """Return T, the number of parameters for one outcome and arm."""
+    """Return the number of parameters for one outcome and one arm."""
     return int(state.plan[list(LINEAR), SIZE].sum())
 
 
 def resize_heads(heads: OutcomeHeads, state: Mixture, remade: bool) -> OutcomeHeads:
-    """Return the parameters with room for all arms of the mixture `state`.
+    """Return the parameters of outcomes with room for all arms of the averaged models `state`.
 
-    If `remade` is True, views were rebuilt, and the parameters are learned again from the buffer.
+    If `remade` is True, feature maps were rebuilt, and the parameters are learned again from the buffer.
     """
     slots, before = len(state.last), len(heads.theta)
     if slots > before:
@@ -270,10 +281,10 @@ def resize_heads(heads: OutcomeHeads, state: Mixture, remade: bool) -> OutcomeHe
 
 
 def keep_amounts(heads: OutcomeHeads, row: np.ndarray, slot: int, amounts: np.ndarray, revised: bool) -> None:
-    """Keep amounts (J,) of a row in the buffer, as a new row if there is room.
+    """Store the outcomes `amounts` (J,) of a row in the buffer of `heads`, as a new row if there is room.
 
-    If `revised` is True, the row may be in the buffer already: the amounts are added to the newest equal row of the
-    slot, if there is one.
+    If `revised` is True, the row may be in the buffer already: the amounts are added to the newest equal row of the arm
+    at index `slot`, if there is one.
     """
     room, filled = len(heads.rows), int(heads.filled[0])
     if room == 0:
@@ -289,7 +300,7 @@ def keep_amounts(heads: OutcomeHeads, row: np.ndarray, slot: int, amounts: np.nd
 
 
 def erase_heads(heads: OutcomeHeads, slot: int) -> None:
-    """Forget the outcomes of the arm in a slot."""
+    """Forget the outcomes of the arm at index `slot` in the parameters `heads`."""
     if slot < len(heads.theta):
         for array in (heads.theta, heads.number, heads.total):
             array[slot] = 0.0
@@ -297,10 +308,10 @@ def erase_heads(heads: OutcomeHeads, slot: int) -> None:
 
 
 def widen_heads(heads: OutcomeHeads, state: Mixture, fills: np.ndarray) -> OutcomeHeads:
-    """Return the parameters after new columns were added to the rows.
+    """Return the parameters of outcomes after new columns were added to the rows.
 
-    `state` is the mixture before, and `fills` are the values that earlier rows have in the new columns
-    (new_columns.py).
+    `state` is the state of the averaged models before, and `fills` are the values that earlier rows have in the new
+    columns (new_columns.py).
     """
     before = state.rows.shape[1]
     grown, parts, t = np.float32(np.sqrt((before + len(fills) + 1.0) / (before + 1.0))), [], 0
@@ -317,7 +328,10 @@ def widen_heads(heads: OutcomeHeads, state: Mixture, fills: np.ndarray) -> Outco
 
 
 def heads_fit(heads: OutcomeHeads, state: Any, begun: OutcomeHeads) -> bool:
-    """Return True if loaded arrays are consistent with each other and with the mixture `state`."""
+    """Return True if the loaded arrays `heads` are consistent with each other and with the averaged models `state`.
+
+    `begun` are parameters of the right shape that have learned nothing.
+    """
     count, slots = begun.theta.shape[1], len(heads.theta)
     size = 0 if state == () else theta_size(state)
     room = len(heads.rows)

@@ -42,12 +42,12 @@ COUNTS, SUMS, LENGTHS = range(3)  # rows of an arm's tails, (3, SIZES)
 
 @compiled
 def note_size(tails, reward, middle, most, learned):
-    """Count a reward by its size, and return the size and the clip for this arm.
+    """Count a reward of an arm by its size class, and return the class and the limit at which rewards are clipped.
 
     `tails` (3, SIZES) are the arm's statistics, updated in place. Its rows are, for each size, the number of rewards,
-    the sum of what clipping removed, and the sum of the absolute values. `middle` is the median of the rewards,
-    `most` the basic clip (0 for none), and `learned` the number of rows of the arm. A reward of size k deviates from
-    the median by more than 8^(k - 1) basic clips.
+    the sum of what clipping removed, and the sum of the absolute values. `middle` is the median of the rewards, `most`
+    the basic limit (0 for none), and `learned` the number of rows of the arm. A reward of class k deviates from the
+    median by more than 8^(k - 1) basic limits.
     """
     if most == 0.0:
         return 0, 0.0
@@ -103,11 +103,11 @@ def tail_of(tails, learned):
 
 @compiled
 def says_little(alike, learned, known, arms):
-    """Return True if an arm counts as unknown, since its few rewards were all equal.
+    """Return True if an arm counts as unknown, because its few rewards were all equal.
 
-    - alike: number of equal first rewards.
-    - learned: rows of the arm.
-    - known: rows of all `arms` arms together.
+    - alike: number of equal first rewards of the arm.
+    - learned: number of rows of the arm.
+    - known: number of rows of all arms together; `arms` is the number of arms.
     """
     return learned <= alike and learned < min(MANY_ALIKE, known / (ROOM * arms))
 
@@ -117,13 +117,13 @@ def has_many_repeats(repeats, learned, known, arms):
     """Return True if an arm has few rows, and its rewards are often equal to the one before.
 
     - repeats: how often a reward was equal to the arm's reward before.
-    - learned: rows of the arm.
-    - known: rows of all `arms` arms together.
+    - learned: number of rows of the arm.
+    - known: number of rows of all arms together; `arms` is the number of arms.
     """
     return repeats >= REPEATS_OFTEN * learned and learned < min(MANY_REPEATS, known / (ROOM * arms))
 
 
 @compiled
 def has_paid(tails):
-    """Return True if rewards of size 2 or more are among an arm's statistics `tails` (3, SIZES)."""
+    """Return True if an arm has had a large reward, of size class 2 or more in its statistics `tails` (3, SIZES)."""
     return tails[COUNTS, 1:].sum() > 0.0

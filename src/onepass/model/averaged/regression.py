@@ -19,13 +19,13 @@ from onepass.foundation.generic import compiled
 
 @compiled
 def length(n):
-    """Return the number of entries of a lower triangle with n rows."""
+    """Return n (n + 1) / 2, the number of entries on and below the diagonal of a matrix with n rows."""
     return n * (n + 1) // 2
 
 
 @compiled
 def unknown(phi, reg):
-    """Return phi^T phi / reg, the squared width of an arm that has learned nothing."""
+    """Return phi^T phi / reg, the squared width of an arm that has learned nothing, for features phi (n,)."""
     square = np.float32(0.0)
     for j in range(phi.size):
         square += phi[j] * phi[j]
@@ -34,7 +34,7 @@ def unknown(phi, reg):
 
 @compiled
 def guess(theta, tau, phi, kept, level):
-    """Return sqrt(kept) phi^T (theta - level tau), the predicted reward less `level`.
+    """Return the predicted reward of an arm minus `level`: sqrt(kept) phi^T (theta - level tau).
 
     - theta, tau (n,): parameters for the rewards and for the constant target 1.
     - phi (n,): features.
@@ -50,9 +50,9 @@ def guess(theta, tau, phi, kept, level):
 
 @compiled
 def look(inverse, phi, kept, reg):
-    """Return the squared width h = kept phi^T P phi + (1 - kept) phi^T phi / reg.
+    """Return the squared width of an arm, kept phi^T P phi + (1 - kept) phi^T phi / reg.
 
-    - inverse: lower triangle of P, row by row.
+    - inverse: lower triangle of the inverse matrix P, row by row.
     - phi (n,): features.
     - kept: factor by which the arm's information has decayed.
     """
@@ -71,7 +71,7 @@ def look(inverse, phi, kept, reg):
 
 @compiled
 def begin(theta, tau, inverse, reg):
-    """Set theta and tau to 0, and the triangle `inverse` to I / reg, in place."""
+    """Reset an arm's regression in place: parameters `theta` and `tau` to 0, the triangle `inverse` to I / reg."""
     place = 0
     for j in range(theta.size):
         theta[j] = tau[j] = 0.0
@@ -83,14 +83,14 @@ def begin(theta, tau, inverse, reg):
 
 @compiled
 def learn(theta, tau, inverse, phi, kept, reg, reward, level, bound):
-    """Learn one reward in place, and return the clipped residual, the squared width and the amount clipped.
+    """Learn one reward in place, and return the clipped prediction error, the squared width and the amount clipped.
 
     - theta, tau (n,): parameters for the rewards and for the constant target 1.
-    - inverse: lower triangle of P.
+    - inverse: lower triangle of the inverse matrix.
     - phi (n,): features.
     - kept: factor by which the arm's information has decayed.
     - level: the mean of an unknown arm.
-    - bound: clip of the residual in units of sqrt(1 + h), 0 for none.
+    - bound: limit of the prediction error, in units of sqrt(1 + squared width); 0 for none.
     """
     n, place, mean, known, square = phi.size, 0, np.float32(0.0), np.float32(0.0), np.float32(0.0)
     f, g, shrunk = np.float32(kept), np.float32((1.0 - kept) / reg), np.float32(np.sqrt(kept))

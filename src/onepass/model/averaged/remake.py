@@ -75,14 +75,14 @@ FIELDS = (
 
 
 class Remaking(NamedTuple):
-    """State of a rebuilding of the views.
+    """State of the work of building feature maps (views) and models again from the first rows, in small steps.
 
-    - progress (7,): number of rows used; stage; rows folded or columns ranked so far in the current view; next row to
-      be learned again; largest numbers of landmarks, of directions and of rows of a sketch.
-    - fold (k, d): rows that summarize those folded so far, or ranked columns of all rows.
-    - added (2, n): fills and scales of columns that were created meanwhile, which are appended to the views at the end.
+    - progress (7,): number of rows used; stage; number of rows or columns processed for the current map; next row to be
+      learned again; largest numbers of landmarks, of main directions and of rows of a sketch.
+    - fold (k, d): main directions of the rows processed so far, or the ranked columns of all rows.
+    - added (2, n): values in earlier rows, and scales, of columns created meanwhile, which are appended at the end.
 
-    The other fields are those of `Mixture`, and are in use once all views are built.
+    The other fields are those of `Mixture`, and are in use once all maps are built.
     """
 
     progress: np.ndarray
@@ -107,12 +107,15 @@ def spare(warm_up: int) -> int:
 
 
 def is_due(seen: int, warm_up: int) -> bool:
-    """Return True if the views are rebuilt after `seen` rows: at powers of 2, and at the end of the warm-up."""
+    """Return True if the feature maps are rebuilt after `seen` rows: at powers of 2, and at the end of the warm-up."""
     return seen & (seen - 1) == 0 or seen == warm_up
 
 
 def begun_remaking(begun: Mixture) -> Remaking:
-    """Return a rebuilding before its first step. `begun` is a mixture of the right width that has learned nothing."""
+    """Return the state of a rebuilding of feature maps before the first step.
+
+    `begun` is the state of averaged models of the right width that have learned nothing.
+    """
     same = {name: getattr(begun, name) for name in FIELDS}
     return Remaking(
         progress=zeros(KEPT + 1, dtype=np.int64), fold=zeros(0, begun.rows.shape[1]), added=zeros(2, 0), **same
@@ -120,7 +123,7 @@ def begun_remaking(begun: Mixture) -> Remaking:
 
 
 def start(state: Mixture, landmarks: int) -> Remaking:
-    """Begin to rebuild the views from all rows so far, with at most this many landmarks."""
+    """Return the work of building the feature maps again from all rows so far, with at most this many landmarks."""
     rows = state.rows[: state.counts[CLOCK]]
     across = directions(rows.shape[1])
     kept = ROWS_KEPT if across > 0 and np.mean(rows == 0.0) > SPARSE else 0
@@ -128,11 +131,11 @@ def start(state: Mixture, landmarks: int) -> Remaking:
 
 
 def scaled(rows: np.ndarray, landmarks: int, across: int, kept: int, added: np.ndarray) -> Remaking:
-    """Return a rebuilding whose views have the scales of rows (n, d), and no landmarks.
+    """Return a rebuilding of feature maps that have the scales of rows (n, d), and no landmarks yet.
 
     - rows (n, d): the n rows learned so far.
-    - landmarks, across, kept: largest numbers of landmarks, of directions and of rows of a sketch.
-    - added (2, c): fills and scales of c columns that were created meanwhile.
+    - landmarks, across, kept: largest numbers of landmarks, of main directions and of rows of a sketch.
+    - added (2, c): values in earlier rows, and scales, of c columns that were created meanwhile.
     """
     bare = begun_remaking(begun_mixture(rows.shape[1], 0, 1.0))
     bare.progress[:] = len(rows), VIEWS_MADE if kept else STANDARD, 0, 0, landmarks, across, kept
@@ -141,13 +144,13 @@ def scaled(rows: np.ndarray, landmarks: int, across: int, kept: int, added: np.n
 
 
 def joined(state: Mixture, remaking: Remaking) -> Mixture:
-    """Return the state with the rebuilt views and models in place of its own."""
+    """Return the state with the rebuilt feature maps and models in place of its present ones."""
     remaking.counts[CLOCK], remaking.counts[ALARMS] = state.counts[CLOCK], state.counts[ALARMS]
     return state._replace(**{name: getattr(remaking, name) for name in FIELDS})
 
 
 def parted(state: Mixture, remaking: Remaking) -> Remaking:
-    """Return the rebuilding with the views and models of a state."""
+    """Return the rebuilding `remaking` with the feature maps and models of `state` as its own."""
     return remaking._replace(**{name: getattr(state, name) for name in FIELDS})
 
 
@@ -155,10 +158,11 @@ def parted(state: Mixture, remaking: Remaking) -> Remaking:
 
 
 def go_on(state: Mixture, remaking: Remaking, arms: int, memory: float, seed: int, warm_up: int) -> tuple[Mixture, Any]:
-    """Do one slice of the work, and return the state and the remaining work, () if all is done.
+    """Do one step of rebuilding feature maps and models; return the state and the remaining work, () if all is done.
 
-    At the end the state gets the new views and models. arms: number of known arms; memory: largest memory of their
-    models in bytes; seed: seed of the landmarks; warm_up: number of rows from which the last views are built.
+    At the end the state gets the new maps and models. `arms` is the number of known arms, `memory` the largest memory
+    of their models in bytes, `seed` the seed of the landmarks, and `warm_up` the number of rows from which the last
+    maps are built.
     """
     progress, clock = remaking.progress, state.counts[CLOCK]
     most = np.inf if clock >= len(state.rows) or progress[ROWS] < AT_LEAST else WORK
@@ -184,7 +188,10 @@ def go_on(state: Mixture, remaking: Remaking, arms: int, memory: float, seed: in
 
 
 def step_cost(remaking: Remaking) -> int:
-    """Return the cost of the next step in elementary operations; for learning, the cost of AT_LEAST rows."""
+    """Return the cost of the next step of a rebuilding, in elementary operations.
+
+    For a step that learns rows again, it is the cost of AT_LEAST rows.
+    """
     count, stage, done, _, landmarks, across, _ = remaking.progress.tolist()
     dim = remaking.fold.shape[1]
     if stage == LEARNING:
@@ -201,15 +208,16 @@ def step_cost(remaking: Remaking) -> int:
 
 
 def row_cost(models: Mixture | Remaking) -> int:
-    """Return the cost of learning one row in elementary operations: features, inverses and sketch."""
+    """Return the cost of learning one row in all models, in elementary operations."""
     near = sum(view.half.size // 2 + view.landmarks.size + view.span.basis.size for view in models.views)
     return ROW + near + models.inverse.shape[1] + models.sketches.basis[:1].size
 
 
 def begun_rows(made: Mixture, first: int, most: float) -> int:
-    """Return the end of the rows, from `first` on, that can be learned at a cost of `most`, and initialize their arms.
+    """Return the end of the stored rows, from `first` on, that can be learned again at a cost of `most`.
 
-    The initialization of an arm costs as much as learning a row. At least AT_LEAST rows are taken.
+    The models of the rows' arms are initialized, which costs as much as learning a row. At least AT_LEAST rows are
+    taken.
     """
     cost, last, known = row_cost(made), first, made.last.tolist()
     for arm in made.arms[first : made.counts[CLOCK]].tolist():
@@ -225,10 +233,10 @@ def begun_rows(made: Mixture, first: int, most: float) -> int:
 
 
 def seen_further(state: Mixture, remaking: Remaking, seed: int) -> Remaking:
-    """Return the rebuilding after one more step for the view it works on.
+    """Return the rebuilding after one more step on the feature map that is being built.
 
-    A step adds rows to the span of the view, ranks some of its columns, or chooses its landmarks; `seed` is that of the
-    model.
+    A step updates the main directions by some rows, ranks some columns, or chooses the landmarks of the map. `seed` is
+    that of the model.
     """
     count, stage, done, _, landmarks, across, _ = remaking.progress.tolist()
     view, fold, dim = remaking.views[stage], remaking.fold, remaking.fold.shape[1]
@@ -254,17 +262,17 @@ def seen_further(state: Mixture, remaking: Remaking, seed: int) -> Remaking:
 
 
 def orders(seed: int, count: int) -> list[np.ndarray]:
-    """Return two random permutations of `count` rows for every view."""
+    """Return two random permutations of `count` rows for each of the three feature maps."""
     rng = np.random.default_rng([seed, count])
     return [rng.permutation(count) for _ in range(2 * VIEWS_MADE)]
 
 
 def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) -> Remaking:
-    """Return the rebuilding with models that have learned nothing.
+    """Return the rebuilding with new models that have learned nothing, once all feature maps are built.
 
     `arms` is the number of known arms, and `memory` the largest memory of their models in bytes. If the models are too
-    large, the ranked view is left out; if that does not suffice, the rebuilding starts again with half the landmarks
-    and directions.
+    large, the map on ranks is left out; if that does not suffice, the rebuilding starts again with half the landmarks
+    and main directions.
     """
     count, _, _, _, size, across, kept = remaking.progress.tolist()
     views, rows = remaking.views, state.rows[:count]
@@ -300,10 +308,10 @@ def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) ->
 
 
 def widen(remaking: Remaking, state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Remaking:
-    """Return the rebuilding with n columns appended. `state` is the mixture before it has these columns.
+    """Return the rebuilding of feature maps with n columns appended to the rows.
 
-    `fills` (n,) is the value of each new column in all earlier rows. `sizes` (n,) is the scale of its numbers, 0 for a
-    0/1 column.
+    `state` is the state of the averaged models without these columns. `fills` (n,) is the value of each new column in
+    all earlier rows. `sizes` (n,) is the scale of its numbers, 0 for a 0/1 column.
     """
     if remaking.progress[STAGE] < LEARNING:
         return remaking._replace(added=np.hstack([remaking.added, np.stack([fills, sizes])]))
@@ -312,19 +320,19 @@ def widen(remaking: Remaking, state: Mixture, fills: np.ndarray, sizes: np.ndarr
 
 
 def grow(remaking: Remaking, state: Mixture, slots: int) -> Remaking:
-    """Return the rebuilding with room for `slots` arms. `state` is the mixture whose views are rebuilt."""
+    """Return the rebuilding with room for the models of `slots` arms; `state` holds the present models."""
     begun = remaking.progress[STAGE] == LEARNING
     return parted(grown(joined(state, remaking), slots), remaking) if begun else remaking
 
 
 def drop(remaking: Remaking, state: Mixture, slot: int) -> None:
-    """Forget the arm in a slot of the rebuilt models. `state` is the mixture whose views are rebuilt."""
+    """Forget the arm at index `slot` in the models that are being rebuilt; `state` holds the present models."""
     if remaking.progress[STAGE] == LEARNING:
         erase(joined(state, remaking), slot)
 
 
 def drop_all(remaking: Remaking, state: Mixture) -> None:
-    """Forget all arms of the rebuilt models after an alarm. `state` is the mixture whose views are rebuilt."""
+    """Forget all arms in the models that are being rebuilt, after an alarm; `state` holds the present models."""
     if remaking.progress[STAGE] == LEARNING:
         forget(joined(state, remaking))
 
@@ -333,10 +341,10 @@ def drop_all(remaking: Remaking, state: Mixture) -> None:
 
 
 def remaking_fits(remaking: Remaking, state: Mixture, begun: Mixture, arms: int, landmarks: int) -> bool:
-    """Return True if a loaded rebuilding is consistent with its mixture `state`.
+    """Return True if a rebuilding read from a file is consistent with the averaged models `state`.
 
-    - begun: a mixture of the right width that has learned nothing.
-    - arms: number of slots that must exist.
+    - begun: averaged models of the right width that have learned nothing.
+    - arms: number of arms for which there must be room.
     - landmarks: the largest number of landmarks allowed.
     """
     dim, clock, template = begun.rows.shape[1], int(state.counts[CLOCK]), begun_remaking(begun)

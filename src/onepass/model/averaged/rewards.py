@@ -53,13 +53,13 @@ class Rewards(NamedTuple):
 
 
 def no_rewards() -> Rewards:
-    """Return the statistics before the first reward."""
+    """Return the running statistics of rewards before the first reward."""
     return Rewards(window=zeros(WINDOW), numbers=zeros(TIMES + CANDIDATES))
 
 
 @compiled
 def note_reward(rewards, reward):
-    """Add one reward to the statistics, in place."""
+    """Update the running statistics of all rewards by one more reward, in place."""
     window, numbers = rewards.window, rewards.numbers
     before = int(numbers[SEEN])
     window[before % WINDOW] = reward
@@ -88,7 +88,7 @@ def note_early(rewards, early, slot, reward):
 
     - early (slots, 9): first rewards, their count, the number of equal first rewards, the last reward, and how often a
       reward was equal to the one before, per arm.
-    - slot: the arm's slot.
+    - slot: index of the arm.
     """
     numbers, own = rewards.numbers, early[slot]
     if own[ALIKE] == own[COUNTED] or own[ALIKE] > FIRST_REWARDS:
@@ -129,7 +129,7 @@ def rarest(numbers):
 
 @compiled
 def has_many_values(rewards):
-    """Return True if a share above OTHERS of all rewards differs from the two commonest values."""
+    """Return True if a share above OTHERS of all rewards differs from the two most frequent values."""
     numbers, two = rewards.numbers, 0.0
     for i in range(CANDIDATES):
         two += numbers[TIMES + i]
@@ -139,7 +139,7 @@ def has_many_values(rewards):
 
 @compiled
 def prior(rewards):
-    """Return the mean that is assumed for an unknown arm."""
+    """Return the mean reward that is assumed for an arm of which nothing is known."""
     numbers = rewards.numbers
     if has_many_values(rewards):
         return numbers[LEVEL]

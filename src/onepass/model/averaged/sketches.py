@@ -22,16 +22,16 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.state import lazy_zeros
 
-ROWS_KEPT = 16  # directions that a cut leaves, and one more: 8 to 32 are alike (docs/recommended_measured.md)
+ROWS_KEPT = 16  # directions that a cut leaves, and one more: 8 to 32 are alike (docs/wide_rows.md)
 FEWEST_KEPT = 4  # where memory is short
 COMPENSATION = 0.5  # of what is cut, that goes into the ridge: RFD of Luo et al.
 USED, RIDGE, LOG_DET, LEFT, MASS, SHED, WEIGHTED, DUST = range(8)  # places in a row of `Sketches.numbers`
 
 
 class Sketches(NamedTuple):
-    """Sketches of arms in slots, for rows with d columns; with size 0 there are none.
+    """Sketched models of arms, for wide rows with d columns that are mostly zeros; with size 0 there are none.
 
-    - basis (slots, 2 size, d + 1): orthonormal rows Q.
+    - basis (slots, 2 size, d + 1): orthonormal rows Q. A slot is the index of an arm.
     - root (slots, 2 size, 2 size): square root of the inverse Gram matrix on their span.
     - theta (slots, d + 1): parameters.
     - aside (slots, 2 size + 1): Q m and theta^T m, with m the scaled mean row.
@@ -46,7 +46,10 @@ class Sketches(NamedTuple):
 
 
 def no_sketches(slots: int, dim: int, size: int) -> Sketches:
-    """Return empty sketches with `size` directions for rows of `dim` columns; `begin_sketch` initializes an arm's."""
+    """Return empty sketches of `slots` arms, with `size` directions, for rows of `dim` columns.
+
+    `begin_sketch` initializes the sketch of an arm.
+    """
     across = dim + 1 if size > 0 else 0
     return Sketches(
         basis=lazy_zeros(slots, 2 * size, across, dtype=np.float32),
@@ -65,7 +68,7 @@ def bytes_of_sketch(dim: int, size: int) -> int:
 def sketches_fit(sketches: Sketches, known: np.ndarray, dim: int) -> bool:
     """Return True if loaded shapes and counters are consistent.
 
-    - known (slots,): True for slots whose arms have learned.
+    - known (slots,): True for arms that have learned.
     - dim: number of columns.
     """
     capacity = sketches.root.shape[1]
@@ -80,7 +83,7 @@ def sketches_fit(sketches: Sketches, known: np.ndarray, dim: int) -> bool:
 
 @compiled
 def begin_sketch(sketches, slot, reg):
-    """Reset the sketch of an arm to the prior, the Gram matrix reg I, in place."""
+    """Reset the sketch of the arm at index `slot` to the prior, the Gram matrix reg I, in place."""
     numbers, across = sketches.numbers[slot], sketches.theta.shape[1]
     if numbers[USED] > 0.0:  # else its pages stay untouched
         sketches.basis[slot].fill(0.0)
@@ -93,9 +96,10 @@ def begin_sketch(sketches, slot, reg):
 
 @compiled
 def sparse_row(view, x):
-    """Return the sparse part of a row's features, and the squared norm of the features.
+    """Return the sparse part of the features of a row x, as indices and values, and the features' squared norm.
 
-    The features are s - m, with s sparse and m constant: the result is the indices and values of s, and ||s - m||^2.
+    The features are s - m with a sparse s and a constant m. The results are the indices and values of s, and ||s -
+    m||^2.
     """
     dim, scale, count, shared, common = x.size, view.numbers[1], 1, 0.0, 0.0
     for j in range(dim):
@@ -118,7 +122,7 @@ def sparse_row(view, x):
 
 @compiled
 def ask_sketch(sketches, slot, places, values, norm):
-    """Return the mean and the squared width of an arm, for a row in the form that `sparse_row` returns."""
+    """Return the predicted mean and the squared width of the arm at index `slot`, for a row from `sparse_row`."""
     numbers, root, theta, aside = (
         sketches.numbers[slot],
         sketches.root[slot],
@@ -165,11 +169,10 @@ def state_of(sketches, slot, reg):
 
 @compiled
 def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
-    """Learn one reward of an arm, and return the clipped residual, the squared width and the amount clipped.
+    """Learn one reward of an arm; return the clipped prediction error, the squared width and the amount clipped.
 
-    phi (d + 1,) holds the features s - m, and middle (d + 1,) the scaled mean row m. `slot` is the arm's slot, and
-    `reg` the ridge. `bound` is the clip of the residual in units of sqrt(1 + h), with the squared width h; 0 means no
-    clip.
+    phi (d + 1,) holds the features s - m, and middle (d + 1,) the scaled mean row m. `slot` is the index of the arm,
+    and `reg` the ridge penalty. `bound` is the limit of the error in units of sqrt(1 + squared width); 0 means none.
     """
     state, theta, aside = state_of(sketches, slot, reg), sketches.theta[slot], sketches.aside[slot]
     direction = solve_in(state.space, phi)
@@ -193,7 +196,7 @@ def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
 
 @compiled
 def middle_of(view):
-    """Return m (d + 1,), which minus the features of a row of zeros equals, up to the constant."""
+    """Return the scaled mean row m (d + 1,): minus the features of a row of zeros, apart from the constant feature."""
     dim, scale = view.unit.size, view.numbers[1]
     middle = np.zeros(dim + 1, np.float32)
     for j in range(dim):

@@ -8,7 +8,7 @@ Q (d, r) holds r main directions of the first rows. They are computed from FOLD 
 
 z is a row scaled by its view (view.py). Products with vectors in the span of Q are exact; distances to landmarks are
 exact if the two remainders are orthogonal. Models are regressions on Q^T z and the kernel features, so directions
-outside those of the first rows are not learned (docs/recommended.md shows what this costs). The coordinates are
+outside those of the first rows are not learned (docs/wide_rows.md shows what this costs). The coordinates are
 computed from z(0) and the columns x_j != 0 alone, in O(r) for each of them, and O(d) to find them.
 """
 
@@ -20,7 +20,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.state import zeros
 
-WIDE = 300  # columns above which rows are mapped (docs/recommended_measured.md)
+WIDE = 300  # columns above which rows are mapped (docs/wide_rows.md)
 DIRECTIONS = 64  # at most: 96 to 256 make no fewer mistakes beside the kernels, and cost up to twice the time
 LEAST = 32  # and at least, of rows as wide as they may be
 FOLD = 64  # rows at a time: on 256 rows .98 (no direction is larger than another) to 1.00 of what the largest r hold
@@ -30,7 +30,7 @@ ROUNDING = 1e-8  # of the largest eigenvalue of Z Z^T: directions below it are n
 
 
 class Span(NamedTuple):
-    """Span of the main directions of wide rows.
+    """Main directions of wide rows, along which rows are represented by few coordinates.
 
     - basis (d, r): orthonormal columns Q, with r = 0 if rows are used as they are.
     - origin (r + 1,): Q^T z0 and ||z0||^2, with z0 the scaled row of zeros.
@@ -41,19 +41,19 @@ class Span(NamedTuple):
 
 
 def no_span(dim: int) -> Span:
-    """Return a span without directions: rows are used as they are."""
+    """Return a `Span` without directions: rows are used as they are."""
     return Span(basis=zeros(dim, 0, dtype=np.float32), origin=zeros(1))
 
 
 def directions(dim: int) -> int:
-    """Return the largest number of directions for rows with `dim` columns; 0 if they are used as they are."""
+    """Return the largest number of main directions for rows with `dim` columns; 0 if rows are used as they are."""
     return 0 if dim <= WIDE else max(LEAST, min(DIRECTIONS, NUMBERS // dim))
 
 
 def folded(fold: np.ndarray, z: np.ndarray, most: int) -> np.ndarray:
-    """Return the main directions (k, d), k <= most, of rows folded before and new rows z (n, d), longest first.
+    """Return the main directions (k, d), k <= most, of earlier rows and of new rows z (n, d), the longest first.
 
-    fold (k', d): the result for the earlier rows. Each direction is scaled by its singular value.
+    `fold` (k', d) is the result for the earlier rows. Each direction is scaled by its singular value.
     """
     rows = np.vstack([fold, z])
     values, vectors = np.linalg.eigh(rows @ rows.T)
@@ -63,14 +63,20 @@ def folded(fold: np.ndarray, z: np.ndarray, most: int) -> np.ndarray:
 
 
 def span_of(fold: np.ndarray, zero: np.ndarray) -> Span:
-    """Return the span of folded rows (k, d), with at least one direction; zero (d,): the scaled row of zeros."""
+    """Return the `Span` of the main directions `fold` (k, d) that `folded` has computed.
+
+    `zero` (d,) is the row of zeros after scaling. The span has at least one direction.
+    """
     basis = np.zeros((fold.shape[1], max(len(fold), 1)))
     basis[:, : len(fold)] = (fold / np.sqrt((fold**2).sum(axis=1))[:, None]).T
     return Span(basis=basis.astype(np.float32), origin=np.append(zero @ basis, zero @ zero))
 
 
 def landmarks_on(span: Span, z: np.ndarray) -> np.ndarray:
-    """Return scaled rows z (n, d) as landmarks (n, r + 2): coordinates on the span, length outside the span, 0."""
+    """Return scaled rows z (n, d) as landmarks (n, r + 2), for distances to rows in the coordinates of `place`.
+
+    The entries are the coordinates along the r main directions, the length of the rest, and 0.
+    """
     along = z @ span.basis.astype(np.float64)
     rest = np.sqrt(np.maximum((z**2).sum(axis=1) - (along**2).sum(axis=1), 0.0))
     return np.column_stack([along, rest, np.zeros(len(z))])
@@ -78,9 +84,10 @@ def landmarks_on(span: Span, z: np.ndarray) -> np.ndarray:
 
 @compiled
 def place(span, moved, square):
-    """Return the coordinates (r + 2,) of a row on the span, in float32: Q^T z, 0, and the length of z outside the span.
+    """Return a scaled row z in few coordinates (r + 2,), in float32: Q^T z, 0, and the length of the rest of z.
 
-    `moved` (d,) is the scaled row z minus the scaled row of zeros, and `square` is ||z||^2.
+    The columns of Q (d, r) are the main directions in `span`. `moved` (d,) is z minus the row of zeros after scaling,
+    and `square` is ||z||^2.
     """
     basis, origin = span.basis, span.origin
     dim, count, filled, inside = basis.shape[0], basis.shape[1], 0, 0.0

@@ -23,7 +23,7 @@ from onepass.foundation.generic import compiled
 from onepass.foundation.state import zeros
 from onepass.model.averaged.span import Span, landmarks_on, no_span, place
 
-CLIP = 3.0  # standard deviations: .68 against .74 of the mistakes without (docs/recommended_measured.md)
+CLIP = 3.0  # standard deviations: .68 against .74 of the mistakes without (docs/recommended_defaults.md)
 WIDTH = 0.35  # of the median squared distance
 CONSTANT = 1e-9  # of a column's largest entry: one that spreads less does not vary
 IN_SPAN = 1e-6  # of k(s, s) = 1: a landmark of which the others leave less is dropped; features are in float32
@@ -41,8 +41,8 @@ class View(NamedTuple):
     - numbers (3,): clip of z, scale of the linear features, and 1 / (2 w^2) for a Gaussian kernel of width w.
     - landmarks (N, d), or (N, r + 2) on a span of r directions.
     - half (N, N): the inverse of the landmarks' Cholesky factor.
-    - knots, heights (d, Q): the ranked view's piecewise linear functions, one per column, and Q = 0 in other views.
-    - span: the main directions of wide rows.
+    - knots, heights (d, Q): one piecewise linear function per column, for the map that uses ranks; Q = 0 in other maps.
+    - span: the main directions of wide rows (`Span`).
     """
 
     center: np.ndarray
@@ -73,9 +73,9 @@ def between(x, knots, heights):
 
 @compiled
 def seen(view, x):
-    """Return the scaled and clipped row z (d,).
+    """Return the row x after scaling and clipping by a feature map, (d,).
 
-    For wide rows it is the coordinates (r + 2,) on the span of r directions.
+    For wide rows the result has the coordinates (r + 2,) along r main directions (span.py).
     """
     z, limit = np.zeros(x.size, np.float32), view.numbers[0]
     if view.knots.shape[1] > 0:
@@ -98,13 +98,13 @@ def seen(view, x):
 
 @compiled
 def cut_at(view, j, value):
-    """Return the scaled and clipped `value` of column j."""
+    """Return `value`, a number of column j, after scaling and clipping by a feature map."""
     return min(max((value - view.center[j]) * view.unit[j], -view.numbers[0]), view.numbers[0])
 
 
 @compiled
 def width(view):
-    """Return the number of linear features: columns, or directions of the span for wide rows."""
+    """Return the number of linear features of a feature map: columns, or main directions for wide rows."""
     dim, count = view.span.basis.shape
     return count if count > 0 else dim
 
@@ -133,7 +133,7 @@ def embedded(view, x):
 
 
 def no_view(dim: int) -> View:
-    """Return a view without landmarks that maps all contexts to the same features."""
+    """Return a feature map without landmarks that gives all contexts the same features."""
     return View(
         center=zeros(dim),
         unit=zeros(dim),
@@ -147,7 +147,7 @@ def no_view(dim: int) -> View:
 
 
 def scaled_views(rows: np.ndarray) -> tuple[View, View]:
-    """Return the standard and the raw view of rows (n, d), with scales but without landmarks."""
+    """Return the feature maps on standardized and on raw columns, with the scales of rows (n, d), without landmarks."""
     center, deviation = rows.mean(axis=0), rows.std(axis=0)
     varies = deviation > CONSTANT * np.abs(rows).max(axis=0)
     unit = np.divide(1.0, deviation, out=np.zeros(center.size), where=varies)
@@ -155,29 +155,32 @@ def scaled_views(rows: np.ndarray) -> tuple[View, View]:
 
 
 def bare_view(center: np.ndarray, unit: np.ndarray, limit: float) -> View:
-    """Return a view without landmarks that clips (x - center) unit at +-limit."""
+    """Return a feature map without landmarks that clips (x - center) unit at +-limit."""
     return no_view(center.size)._replace(center=center, unit=unit, numbers=np.array([limit, 1.0, 1.0]))
 
 
 def common_unit(rows: np.ndarray, center: np.ndarray) -> np.ndarray:
-    """Return the unit of the raw view, (d,): 1 / rms ||x - center|| in every column."""
+    """Return the factor (d,) of raw columns, equal for all: 1 / root mean square of ||x - center|| over rows (n, d)."""
     length = np.sqrt(np.mean(((rows - center) ** 2).sum(axis=1)))
     return np.full(center.size, 1.0 / length if length > 0.0 else 0.0)
 
 
 def standardized(view: View, rows: np.ndarray) -> np.ndarray:
-    """Return rows (n, d) scaled and clipped by a view that is not ranked."""
+    """Return rows (n, d) scaled and clipped by a feature map that does not use ranks."""
     return np.clip((rows - view.center) * view.unit, -view.numbers[0], view.numbers[0])
 
 
 def raw_alone(rows: np.ndarray) -> tuple[View, View, View]:
-    """Return three views for wide sparse rows (n, d): only the raw view has scales, and none has landmarks."""
+    """Return the three feature maps for wide sparse rows (n, d): only the one on raw columns has scales.
+
+    None of them has landmarks.
+    """
     center, none = rows.mean(axis=0), no_view(rows.shape[1])
     return none, bare_view(center, common_unit(rows, center), NO_END), none
 
 
 def rank_columns(view: View, rows: np.ndarray, varies: np.ndarray, first: int) -> tuple[View, np.ndarray]:
-    """Return the ranked view extended by AT_ONCE columns from `first` on, and their scores (n, AT_ONCE).
+    """Return the feature map on ranks, extended by AT_ONCE columns from `first` on, and their scores (n, AT_ONCE).
 
     - rows (n, d): the rows to rank.
     - varies (d,): False for constant columns, which get score 0.
@@ -193,9 +196,10 @@ def rank_columns(view: View, rows: np.ndarray, varies: np.ndarray, first: int) -
 
 
 def ranked(columns: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return normal scores of ranks (d, n), and knots and heights (d, Q) that reproduce them, for columns (d, n).
+    """Return the normal scores of the ranks of columns (d, n), and piecewise linear functions that give these scores.
 
-    Tied values share the middle of their ranks. varies (d,): False for constant columns, which get score 0.
+    The functions have knots and heights (d, Q). Equal values get the mean of their ranks. `varies` (d,) is False for
+    constant columns, which get score 0.
     """
     from scipy.special import ndtri
 
@@ -221,10 +225,10 @@ def ranked(columns: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def knots_among(opens: np.ndarray) -> np.ndarray:
-    """Return flat indices (d, Q) of the knots of sorted columns (d, n).
+    """Return flat indices (d, Q) of the values of sorted columns (d, n) at which piecewise linear functions have knots.
 
-    opens (d, n): True at the first entry of every distinct value. Knots are all distinct values, or KNOTS of them at
-    equal steps; columns with fewer repeat the last.
+    `opens` (d, n) is True at the first entry of every distinct value. Knots are all distinct values, or KNOTS of them
+    at equal steps; columns with fewer repeat the last.
     """
     values = opens.sum(axis=1)[:, None]
     steps = np.arange(min(int(values.max()), KNOTS))
@@ -233,9 +237,9 @@ def knots_among(opens: np.ndarray) -> np.ndarray:
 
 
 def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray]) -> View:
-    """Return the view with at most `size` landmarks, chosen among scaled rows z (n, d).
+    """Return the feature map with at most `size` landmarks, chosen among scaled rows z (n, d).
 
-    orders: two random permutations of the rows, for measuring distances and for choosing landmarks.
+    `orders` holds two random permutations of the rows, for measuring distances and for choosing landmarks.
     """
     length = np.sqrt(np.mean((z**2).sum(axis=1)))
     if view.span.basis.shape[1] > 0:
@@ -253,7 +257,7 @@ def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray
 
 
 def view_fits(view: View, dim: int) -> bool:
-    """Return True if loaded shapes are those of a view of `dim` columns."""
+    """Return True if loaded shapes are those of a feature map for `dim` columns."""
     count, across = len(view.landmarks), view.span.basis.shape[1]
     return (
         view.landmarks.shape == (count, across + 2 if across else dim)

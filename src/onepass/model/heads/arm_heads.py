@@ -45,10 +45,10 @@ SPARE = 32  # room for n / SPARE more heads is made when they are full
 
 
 class SavedHeads(NamedTuple):
-    """File contents of the model.
+    """Contents of a file of `ArmHeads`.
 
-    `names` are the arms, `heads` their head indices (NONE for an arm without one), `learned` the state, and `features`
-    the state of the feature map.
+    `names` are the arms, `heads` the index of each arm's sums (NONE for an arm that has not learned), `learned` the
+    state, and `features` the state of the feature map.
     """
 
     names: np.ndarray
@@ -298,7 +298,7 @@ class ArmHeads(Model):
             self._age.add_ticks(ticks)
 
     def merge(self, other: Self, since: Self | None) -> Self:
-        """Return the model that has learned the rows of both. Rows of a common start count once.
+        """Return the model that has learned the rows of two models. Rows that both began with count once.
 
         Parameters
         ----------

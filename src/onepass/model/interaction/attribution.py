@@ -26,7 +26,11 @@ SHARED, ARM = "shared", "arm"  # parts: weights of terms, and the arm's own appe
 def sides_of(
     state: InteractionState, row: InteractionRow, users: tuple[str, ...], items: tuple[str, ...]
 ) -> list[list[Side]]:
-    """Return the contributions to one arm's mean and width; users and items name all places of their terms."""
+    """Return the contributions of features to one arm's predicted mean and squared width.
+
+    `row` holds the features of the request and of the arm; `users` and `items` name the columns of requests and of
+    arms.
+    """
     weights, _ = prior_weights(state)
     rows, priors = state.totals[0], state.losses.size
     u = np.r_[1.0, row.user_values / length(state.totals[1], rows, row.user_values)]

@@ -46,7 +46,7 @@ from onepass.model.records import are_records, arms_of, check_evidence, evidence
 WIDTH = 256  # of users and of items: 5.2 MB of weights and variances
 BANDS = 16  # values of an arm's number that have a weight each, beside the number's own: ten prices, say
 RECENT = 1000
-RULE = OptimisticGap(0.8, scale=30.0, uniform_share=0.001)  # chosen on generated news sites (docs/news.md)
+RULE = OptimisticGap(0.8, scale=30.0, uniform_share=0.001)  # chosen on generated news sites (docs/news/defaults.md)
 NO_UNIFORMS = np.zeros(2)  # of who looks at scores alone
 
 

@@ -42,13 +42,13 @@ TOTALS = 3  # of what is counted: rows, squared lengths of users, of items
 
 
 class InteractionState(NamedTuple):
-    """State of an interaction model.
+    """State of a linear model of requests (users), arms (items) and all pairs of their features, under several priors.
 
-    - cells (1 + users, 1 + items, 2 priors): weights, then variances, of all pairs of places.
+    - cells (1 + users, 1 + items, 2 priors): weights, then variances, of all pairs of columns; index 0 is a constant.
     - own (recent, 2 priors): weights and variances of the items' own effects.
-    - losses (priors,): sums of e^2 / (1 + the constant's variance); an error in the common level of all rewards counts
-      little.
-    - squares (priors,): sums of e^2 / (1 + h).
+    - losses (priors,): sums of e^2 / (1 + the constant's variance) over prediction errors e, so that an error in the
+      common level of all rewards counts little.
+    - squares (priors,): sums of e^2 / (1 + h), with the squared width h.
     - totals (3,): number of rows, and the sums of squared lengths of users and of items.
     """
 
@@ -60,7 +60,10 @@ class InteractionState(NamedTuple):
 
 
 class InteractionRow(NamedTuple):
-    """One row: places and values of the user's terms and of the item's terms, and the item's index in `own`."""
+    """One row: columns and values of a request's features and of an arm's features, and the arm's index in `own`.
+
+    `own` is the field of `InteractionState` with the arms' own effects.
+    """
 
     user: np.ndarray
     user_values: np.ndarray
@@ -70,9 +73,9 @@ class InteractionRow(NamedTuple):
 
 
 def init_state(users: int, items: int, recent: int) -> InteractionState:
-    """Return the state before the first reward, with room for `users` and `items` places of terms.
+    """Return the state before the first reward, for `users` columns of requests and `items` columns of arms.
 
-    `recent` is the number of items whose own effects can be stored.
+    `recent` is the number of arms whose own effects can be stored.
     """
     priors = len(PRIORS)
     cells, own = zeros(1 + users, 1 + items, 2 * priors), zeros(recent, 2 * priors)
@@ -84,16 +87,16 @@ def init_state(users: int, items: int, recent: int) -> InteractionState:
 
 
 def reset_arm(state: InteractionState, place: int) -> None:
-    """Reset the state of an item at index `place` to the prior weights, in place, before another item uses it."""
+    """Reset the own effect of an arm, at index `place`, to the prior, in place, before another arm uses the index."""
     priors = state.losses.size
     state.own[place, :priors] = 0.0
     state.own[place, priors:] = OWN * np.array(PRIORS[:priors])
 
 
 def rescale(state: InteractionState, users: list[tuple[int, float]], items: list[tuple[int, float]]) -> None:
-    """Divide the weights of terms whose values were multiplied, in place, so that means stay.
+    """Divide the weights of columns whose values were multiplied, in place, so that predictions stay the same.
 
-    `users` and `items` list these terms as (place, factor).
+    `users` and `items` list these columns of requests and of arms, as pairs (column, factor).
     """
     priors = state.losses.size
     for place, factor in users:
@@ -104,7 +107,7 @@ def rescale(state: InteractionState, users: list[tuple[int, float]], items: list
 
 @compiled
 def prior_weights(state):
-    """Return the weights (priors,) of the priors, and sigma, the scale of the residuals."""
+    """Return the weights (priors,) of the priors by how well they predict, and the scale of the prediction errors."""
     out, rows = np.ones(state.losses.size), state.totals[0]
     least = state.losses.min()
     for s in range(out.size):
@@ -121,7 +124,10 @@ def prior_weights(state):
 
 @compiled
 def length(total, rows, values):
-    """Return the divisor of inputs: their root mean square length so far, or that of `values` at the first row."""
+    """Return the number by which inputs are divided: their root mean square length over the rows so far.
+
+    `total` is the sum of squared lengths. Before the first row the length of `values` is used.
+    """
     square = total / rows if rows > 0.0 else 0.0
     if square == 0.0:
         for i in range(values.size):
@@ -131,7 +137,7 @@ def length(total, rows, values):
 
 @compiled
 def measure(state, row, means, squares):
-    """Write the mean and width^2 of a row under every prior to `means` and `squares`, (priors,) each."""
+    """Write predicted mean and squared width of a row under every prior to `means` and `squares`, (priors,) each."""
     priors, rows = state.losses.size, state.totals[0]
     by_user = 1.0 / length(state.totals[1], rows, row.user_values)
     by_item = 1.0 / length(state.totals[2], rows, row.item_values)
@@ -156,10 +162,11 @@ def measure(state, row, means, squares):
 
 @compiled
 def sums_of_request(state, weights, user, user_values, places):
-    """Return the sums of u w and of u^2 p over a request's terms, for every place that the items use.
+    """Return the sums of u w and of u^2 p over a request's features u, for every column that the arms use.
 
-    The request has the numbers `user_values` at the places `user`. The results are sums (places, 2 priors), and the
-    index (1 + items,) of each place in it. Priors without weight are left out.
+    w and p are weight and variance of a pair of columns. The request has the numbers `user_values` in the columns
+    `user`, and the arms use the columns `places`. The results are sums (columns, 2 priors), and the index (1 + items,)
+    of each column in them. Priors with weight 0 in `weights` are left out.
     """
     priors, rows = state.losses.size, state.totals[0]
     by_user, index = 1.0 / length(state.totals[1], rows, user_values), np.full(state.cells.shape[1], -1)
@@ -184,9 +191,9 @@ def sums_of_request(state, weights, user, user_values, places):
 
 @compiled
 def look(state, rule, user, user_values, starts, places, values, own, normals):
-    """Return the statistics of K items for a request; terms that items share are summed over the request only once.
+    """Return the means, widths and draws of K arms for a request, as the exploration rule needs them.
 
-    The arguments are those of `decide_request`.
+    Sums over the request are computed once for each feature of arms. The arguments are those of `decide_request`.
     """
     count, priors = own.size, state.losses.size
     weights, sigma = prior_weights(state)
@@ -225,10 +232,10 @@ def look(state, rule, user, user_values, starts, places, values, own, normals):
 def decide_request(state, rule, user, user_values, starts, places, values, own, normals, eligible, uniforms, greedy):
     """Choose arms for k slots, and return them (k,), their distributions (k, K), and scores, means and widths (K,).
 
-    The request has user_values[i] at the places user[i]. Item a has values[j] at places[j] for j from starts[a] to
-    starts[a + 1] - 1, and own[a] is its index in the state's field `own`, negative if it has none. normals (pairs, K)
-    and uniforms (2 k,) are random numbers, and eligible (1 or k, K) masks the arms. If `greedy`, slots after the first
-    are filled by score.
+    The request has the number user_values[i] in column user[i]. Arm a has the number values[j] in column places[j] for
+    j from starts[a] to starts[a + 1] - 1, and own[a] is the arm's index in the state's field `own`, negative if it has
+    none. normals (pairs, K) and uniforms (2 k,) are random numbers, and eligible (1 or k, K) masks the arms. If
+    `greedy`, slots after the first are filled by score.
     """
     seen = look(state, rule, user, user_values, starts, places, values, own, normals)
     arms, p, scores = rank_and_fill(rule, seen, eligible, uniforms, greedy)
@@ -237,7 +244,7 @@ def decide_request(state, rule, user, user_values, starts, places, values, own, 
 
 @compiled
 def learn_row(state, row, reward):
-    """Learn the reward of one row, in place."""
+    """Update the model's state by the reward of one row, in place."""
     priors = state.losses.size
     for values, k in ((row.user_values, 1), (row.item_values, 2)):
         square = 0.0

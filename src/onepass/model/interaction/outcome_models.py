@@ -32,20 +32,23 @@ MEANS = make_rule(Greedy()).rule  # asks for means alone
 
 
 class OutcomeModels:
-    """Models of `count` outcomes; `sizes` are the numbers of users' terms, of items' terms and of recent arms."""
+    """Models of `count` outcomes beside the reward, each of the form of `interactions.py`.
+
+    `sizes` holds the numbers of columns of requests, of columns of arms, and of arms whose own effect is stored.
+    """
 
     def __init__(self, count: int, sizes: tuple[int, int, int]) -> None:
         self.states = tuple(init_state(*sizes) for _ in range(count))
         self._code: dict[Any, Callable] = {}
 
     def predict(self, user: Any, items: Any, own: np.ndarray) -> np.ndarray:
-        """Return predicted outcomes (J, K) of K items; the arguments are those of `interactions.look`."""
+        """Return predicted outcomes (J, K) of K arms; `interactions.decide_request` describes the arguments."""
         none = np.empty((0, own.size))
         found = (look(state, MEANS, user.places, user.values, *items, own, none).means for state in self.states)
         return np.stack([*found])
 
     def deviations(self) -> np.ndarray:
-        """Return the root mean square errors (J,) of predictions, weighted as the priors are."""
+        """Return the root mean square error (J,) of the predictions of each outcome so far."""
         out = np.zeros(len(self.states))
         for j, state in enumerate(self.states):
             if state.totals[0] > 0.0:
@@ -59,22 +62,22 @@ class OutcomeModels:
                 call_direct(self._code, learn_row, state, row, value)
 
     def correct(self, row: InteractionRow, errors: np.ndarray) -> None:
-        """Learn outcomes (J,) that came after their reward, as differences to what was learned; NaN for none."""
+        """Learn outcomes (J,) that came after the reward; `errors` are differences to what was learned, or NaN."""
         for state, error in zip(self.states, errors.tolist(), strict=True):
             if error == error:
                 _correct(state, row, error)
 
     def rescale(self, users: list[tuple[int, float]], items: list[tuple[int, float]]) -> None:
-        """Divide the weights of terms whose values were multiplied, as `interactions.rescale` does."""
+        """Divide the weights of columns whose values were multiplied, as `interactions.rescale` does."""
         for state in self.states:
             rescale(state, users, items)
 
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays."""
+        """Return the number of bytes of the models' arrays."""
         return states.nbytes(self.states)
 
     def restore(self, held: files.StateSource, fits: Callable[[InteractionState, InteractionState], bool]) -> None:
-        """Replace the states by those of a file; `fits(initial, found)` is True for one that this model can have."""
+        """Replace the states by those in `held`, from a file; `fits(initial, found)` is True for a possible state."""
         initial = self.states
         self.states = held.take(initial, lambda found: all(map(fits, initial, found)))
 

@@ -9,7 +9,7 @@ from onepass.model.interaction.interactions import NAMELESS, NEW, InteractionSta
 
 
 class SavedArms(NamedTuple):
-    """Names of the stored arms, the one learned longest ago first, and their places (indices of the state)."""
+    """Names of the stored arms, the one learned longest ago first, and the index of each arm in the model's arrays."""
 
     names: np.ndarray
     places: np.ndarray
@@ -30,20 +30,21 @@ class RecentArms:
 
     @property
     def names(self) -> tuple[Any, ...]:
-        """Names of the arms that have a place, the one learned longest ago first."""
+        """Names of the arms that have an index, the one learned longest ago first."""
         return tuple(self._places)
 
     def places(self, names: list[Any] | None, count: int) -> np.ndarray:
-        """Return the places of `count` arms: NEW for names without a place, NAMELESS if arms have no names."""
+        """Return the indices (count,) of arms: NEW for names without an index, NAMELESS if arms have no names."""
         if names is None:
             return np.full(count, NAMELESS)
         held = self._places
         return np.array([held.get(name, NEW) for name in names], np.int64)
 
     def assign(self, name: tuple[Any] | None, *each: InteractionState) -> int:
-        """Return the place of an arm that is about to learn, and give it one if it has none.
+        """Return the index of an arm that is about to learn, and give it an index if it has none.
 
-        `name` is (name,), or None for an arm without a name. `each` are the states that have the place.
+        `name` is (name,), or None for an arm without a name. `each` are the model states whose arrays have these
+        indices.
         """
         if name is None:
             return NAMELESS
@@ -69,5 +70,5 @@ class RecentArms:
             reset_arm(state, last)
 
     def to_arrays(self) -> SavedArms:
-        """Return names and places as arrays for a file."""
+        """Return the names and the indices of the stored arms as arrays for a file."""
         return SavedArms(names=object_array(list(self._places)), places=np.array(list(self._places.values()), np.int64))

@@ -144,7 +144,7 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half the length of a cell, one of 64 equal parts of the scale."""
+        """Half the length of one of the 64 equal parts (cells) into which the interval's scale is divided."""
         first, last = self.scale_range
         return (last - first) / (2.0 * CELLS)
 
@@ -159,7 +159,7 @@ class Interval:
         Returns
         -------
         bool
-            True if a model of this interval serves the other.
+            True if a model of this interval can be used for the other one.
         """
         same = (self.log, self.demand) == (other.log, other.demand)
         return same and self.low <= other.low and other.high <= self.high

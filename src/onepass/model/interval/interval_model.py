@@ -49,8 +49,9 @@ ROUNDING = 1e-9  # of a demand that is computed from a reward
 class Columns:
     """Map from records to rows of numbers: a constant, and a column for every term learned.
 
-    `records` is the dictionary of terms, which grows as it learns. `places` holds the dictionary index of each column
-    except the first. A term that a record lacks is 0, which is the mean of a standardized number.
+    `records` is the dictionary of terms, which grows as it learns. `places` holds the index in `records` of each
+    column's term, without the first column. A term that a record lacks is 0, which is the mean of a standardized
+    number.
     """
 
     def __init__(self, records: Records, places: list[int]) -> None:
@@ -64,7 +65,7 @@ class Columns:
         return [self._row(pairs.places[a:b], pairs.values[a:b]) for a, b in pairwise(ends)]
 
     def advance(self, terms: dict[str, float]) -> np.ndarray:
-        """Learn the terms of a record, and return its row."""
+        """Learn the terms of a record, and return the record's row (1 + columns,)."""
         places, values = self.records.learn_terms(terms)
         for place in places.tolist():
             if not self._column[place]:
@@ -73,7 +74,7 @@ class Columns:
         return self._row(places, values)
 
     def names(self) -> list[str]:
-        """Name of each column but the first."""
+        """Return the name of each column's term, without the first column, the constant."""
         every = self.records.feature_names()
         return [every[place] for place in self.places]
 
@@ -88,8 +89,8 @@ class Cells(NamedTuple):
     """K actions of an interval with their spline features.
 
     `actions` (K,) are the actions, `psi` (K, 8) their spline functions (splines.py), and `odds` (K,) the log odds of a
-    sale before learning. `grid` is True if the actions are the centres of the interval's cells in order. `facts` is the
-    part of the interval that a record holds.
+    sale before learning. `grid` is True if the actions are the centres of the interval's 64 equal cells in order.
+    `facts` describes the interval in a decision's record.
     """
 
     interval: Interval
@@ -101,7 +102,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(interval: Interval, positions: np.ndarray, actions: Sequence[float], grid: bool) -> Cells:
-    """Return the `Cells` of actions at the given positions."""
+    """Return the `Cells` of actions at the given positions, from 0 to 1, of an interval."""
     facts = {name: float(value) for name, value in interval.params().items()} | {"half_width": interval.half_width}
     return Cells(interval, np.array(actions), smooth_functions(positions), SURE - 2.0 * SURE * positions, grid, facts)
 

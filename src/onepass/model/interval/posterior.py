@@ -51,14 +51,15 @@ _potrf, _potri, _trtrs = get_lapack_funcs(("potrf", "potri", "trtrs"), (np.empty
 
 
 class Learned(NamedTuple):
-    """Arrays that a `SplinePosterior` has learned, with the symbols of the module.
+    """Arrays that a `SplinePosterior` has learned from rows z (d,) with targets y and weights w.
 
     `gram` (d, d) and `moment` (d,) are the sums of w z z^T and of w z y. `tally` (3,) holds the number of rows, the sum
-    of y and the sum of y^2. `choice` (3,) are the indices of s, r and l on their grids. `inverse` (d, d) is A^-1,
-    `theta` (d,) the estimate, and `noise` (1,) is sigma^2. `due` (1,) is the number of rows at which the next fit is
-    made, and `tries` (1,) counts the neighbours tried one at a time. The first rows of demand are `first_x`
-    (256, columns), `first_psi` (256, 8), and `first_y` (256, 4), which holds y, the known log odds, w and y'. These
-    arrays have no rows for rewards.
+    of y and the sum of y^2. `choice` (3,) are the indices of the prior's scale, interaction strength and smoothness on
+    their grids. `inverse` (d, d) is A^-1, where A is `gram` plus the prior's precision, `theta` (d,) the estimate, and
+    `noise` (1,) is the noise variance. `due` (1,) is the number of rows at which the next fit is made, and `tries` (1,)
+    counts the neighbouring grid points tried one at a time. The first rows of sales are `first_x` (256, columns),
+    `first_psi` (256, 8), and `first_y` (256, 4), which holds y, the known log odds, w and the target of the Newton
+    step. These arrays have no rows if rewards are learned.
     """
 
     gram: np.ndarray
@@ -76,10 +77,10 @@ class Learned(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Result of a fit.
+    """Result of fitting the posterior under one choice of the prior.
 
-    `evidence` is the log evidence, `root` the lower Cholesky factor of A, `half` the vector root^-1 moment, and `noise`
-    is sigma^2.
+    `evidence` is the log marginal likelihood, `root` the lower Cholesky factor of the posterior precision, `half` the
+    vector root^-1 moment, and `noise` the noise variance.
     """
 
     evidence: float
@@ -89,10 +90,10 @@ class Fit(NamedTuple):
 
 
 class SplinePosterior:
-    """Posterior of g(x, t) for rewards, or for the log odds of demand.
+    """Posterior of a function g(x, t) of a context x and an action's position t: rewards, or log odds of a sale.
 
-    `columns` is the number of columns of x, including the constant. `demand` is True to learn y in [0, 1] as
-    probabilities.
+    g is a sum over columns of x times splines of t. `columns` is the number of columns of x, including the constant.
+    `demand` is True to learn targets in [0, 1] as probabilities of a sale.
     """
 
     def __init__(self, columns: int, demand: bool) -> None:
@@ -114,19 +115,19 @@ class SplinePosterior:
 
     @property
     def state(self) -> Learned:
-        """The learned arrays themselves, not copies."""
+        """Arrays of everything that was learned; they are not copies."""
         return Learned(
             self.gram, self.moment, self.tally, self.choice, self.inverse, self.theta, self.noise, self.due,
             self.tries, self.first_x, self.first_psi, self.first_y,
         )  # fmt: skip
 
     def restore(self, state: Learned) -> None:
-        """Continue from a state. Its arrays are changed by further learning."""
+        """Replace everything that was learned by the arrays `state`, which further learning changes."""
         self.columns = len(state.theta) // KEPT
         self._set(Learned(*(np.array(part) for part in state)))
 
     def grow(self, columns: int) -> None:
-        """Add columns of x that have been 0 in all rows so far, up to `columns`."""
+        """Add columns of the context that have been 0 in all rows so far, until there are `columns`."""
         d, e = len(self.theta), columns * KEPT
         gram, moment = np.zeros((e, e)), np.zeros(e)
         gram[:d, :d], moment[:d] = self.gram, self.moment
@@ -138,7 +139,10 @@ class SplinePosterior:
     # ---- learning ----
 
     def prior_variances(self, choice: np.ndarray) -> np.ndarray:
-        """Return the diagonal (d,) of Lambda^-1 for the s, r and l with these indices on the grids."""
+        """Return the prior variances (d,) of all weights, for one choice of the prior.
+
+        `choice` holds the indices of scale, interaction strength and smoothness on their grids.
+        """
         scale, ratio, strength = (float(grid[place]) for grid, place in zip(GRIDS, choice.tolist(), strict=True))
         penalties = smooth_basis()[1]
         size = ratio if self.demand else ratio * scale
@@ -154,7 +158,10 @@ class SplinePosterior:
         return out.reshape(-1)
 
     def fit_of(self, choice: np.ndarray) -> Fit:
-        """Return the fit for the s, r and l with these indices on the grids."""
+        """Return the fit under one choice of the prior.
+
+        `choice` holds the indices of scale, interaction strength and smoothness on their grids.
+        """
         variances = self.prior_variances(choice)
         matrix = self.gram.copy()
         matrix.flat[:: len(matrix) + 1] += 1.0 / variances
@@ -216,9 +223,9 @@ class SplinePosterior:
         self.first_y[:count, 2], self.first_y[:count, 3] = weights, targets
 
     def add_row(self, x: np.ndarray, psi: np.ndarray, y: float, offset: float = 0.0) -> None:
-        """Learn one row: x (columns,), psi (8,) at its action, and y.
+        """Learn one row: the context x (columns,), the splines psi (8,) at the action, and the target y.
 
-        For demand, `offset` is the part of the log odds that is known before learning.
+        For sales, `offset` is the part of the log odds that is known before learning.
         """
         z = (x[:, None] * psi).reshape(-1)
         gain = self.inverse @ z
@@ -244,25 +251,25 @@ class SplinePosterior:
             self._fit()
 
     def strengths(self) -> dict[str, float]:
-        """Return the chosen s, r and l of the prior by name."""
+        """Return the chosen scale, interaction strength and smoothness of the prior, by name."""
         names = ("scale", "context", "penalty")
         return {name: float(grid[place]) for name, grid, place in zip(names, GRIDS, self.choice, strict=True)}
 
     @staticmethod
     def allows(choice: np.ndarray) -> bool:
-        """Return True if the numbers are valid indices on the grids of s, r and l."""
+        """Return True if three numbers are valid indices on the grids of the prior's parameters."""
         return all(0 <= place < len(grid) for place, grid in zip(choice.tolist(), GRIDS, strict=True))
 
     # ---- predictions ----
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean (8,) and covariance (8, 8) of the weights of psi in the context x (columns,)."""
+        """Return mean (8,) and covariance (8, 8) of the weights of the splines in the context x (columns,)."""
         mean = x @ self.theta.reshape(self.columns, KEPT)
         first = (x @ self.inverse.reshape(self.columns, -1)).reshape(KEPT, self.columns, KEPT)
         return mean, self.noise[0] * (x @ first)
 
     def root(self, covariance: np.ndarray) -> np.ndarray:
-        """Return a lower root (8, 8) of a covariance."""
+        """Return a lower triangular matrix L (8, 8) with L L^T = `covariance`."""
         matrix = covariance + 1e-10 * np.trace(covariance) * np.eye(KEPT)
         root, failed = _potrf(matrix, lower=1, clean=1, overwrite_a=1)
         if not failed:

@@ -20,7 +20,7 @@ GRID = 4_000  # points of the integral G
 
 
 def b_splines(t: np.ndarray) -> np.ndarray:
-    """Return the cubic B-splines (n, 12) at points (n,) of [0, 1]."""
+    """Return the values (n, 12) of 12 cubic B-splines with evenly spaced knots at points (n,) of [0, 1]."""
     pieces = SPLINES - ORDER
     scaled = t * pieces
     piece = np.minimum(scaled.astype(np.int64), pieces - 1)
@@ -35,7 +35,10 @@ def b_splines(t: np.ndarray) -> np.ndarray:
 
 @cache
 def smooth_basis() -> tuple[np.ndarray, np.ndarray]:
-    """Return the vectors v (12, 8), as columns, and the penalties e (8,) in units of the third."""
+    """Return coefficients (12, 8) of 8 orthonormal functions in B-splines, and their roughness penalties (8,).
+
+    Penalties are in units of the third one. The first function is constant and the second linear; both have penalty 0.
+    """
     rows = b_splines((np.arange(GRID) + 0.5) / GRID)
     gram, second = rows.T @ rows / GRID, np.diff(np.eye(SPLINES), 2, axis=0)
     penalties, vectors = eigh(second.T @ second, gram)
@@ -49,12 +52,12 @@ def smooth_basis() -> tuple[np.ndarray, np.ndarray]:
 
 
 def smooth_functions(t: np.ndarray) -> np.ndarray:
-    """Return psi (n, 8) at points (n,) of [0, 1]."""
+    """Return the values (n, 8) of the 8 orthonormal spline functions at points (n,) of [0, 1]."""
     return np.asarray(b_splines(t) @ smooth_basis()[0])
 
 
 def smooth_functions_at(t: float) -> np.ndarray:
-    """Return psi (8,) at one point."""
+    """Return the values (8,) of the 8 orthonormal spline functions at one point of [0, 1]."""
     scaled = t * (SPLINES - ORDER)
     piece = min(int(scaled), SPLINES - ORDER - 1)
     u = scaled - piece

@@ -24,10 +24,11 @@ SIGNS = np.array([1.0, -1.0])  # of an arm, and of the other
 
 
 class Expansion(NamedTuple):
-    """One arm or two, expressed by the points of the dictionary.
+    """One arm or two, expressed by the points on which a kernel model's posterior is based.
 
-    names (used,) are the points' names, gram (used, m) is k_U of the m arms, and prior (m, m) is k / reg between the
-    arms. `centre` and `scale` are c and s of the module's formulas.
+    names (used,) are the points' names, gram (used, m) is the kernel between points and the m arms, and prior (m, m)
+    the kernel between the arms divided by reg. `centre` and `scale` are the mean and deviation of normalized rewards,
+    else 0 and 1.
     """
 
     names: tuple[str, ...]
@@ -37,16 +38,16 @@ class Expansion(NamedTuple):
     scale: float
 
     def cross_values(self, count: int) -> np.ndarray:
-        """Return k_U (used,) of the first arm, minus that of the second if `count` is 2."""
+        """Return the kernel (used,) between the points and the first arm, minus the second arm's if `count` is 2."""
         return self.gram[:, :count] @ SIGNS[:count]
 
 
 def make_expansion(
     state: KernelState, kernel: Kernel, points: np.ndarray, reg: float, fixed: bool, normalize: bool
 ) -> Expansion:
-    """Return the coefficients with which means and widths of arms at points (m, dim) are sums over the model's points.
+    """Return arms at points (m, dim) in the form by which means and widths are sums over the model's points.
 
-    `fixed` is True if the dictionary's points are arms themselves; `reg` and `normalize` are those of the model.
+    `fixed` is True if the model's points are arms themselves; `reg` and `normalize` are those of the model.
     """
     members = state.members[: state.n_rows]
     names = [f"arm{place}" for place in members] if fixed else [f"point{i}" for i in range(state.n_rows)]
@@ -55,9 +56,10 @@ def make_expansion(
 
 
 def attribute_arms(of: Expansion, weights: np.ndarray, solved: np.ndarray, count: int) -> list[list[Side]]:
-    """Return the contributions of the points to the mean and width of the first `count` arms.
+    """Return the contributions of the model's points to the mean and squared width of the first `count` arms.
 
-    weights (used, 2) are the points' weights for rewards and for the constant 1, and solved (used,) is C k_U.
+    weights (used, 2) are the points' weights for rewards and for the constant 1, and solved (used,) the weights for the
+    squared width.
     """
     own, square = weights[:, 0] - of.centre * weights[:, 1], of.scale**2
     names, known = ("intercept", "prior", *of.names), of.prior[:count, :count] @ SIGNS[:count]

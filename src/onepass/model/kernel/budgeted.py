@@ -126,9 +126,9 @@ class Budget:
 
 @final
 class BudgetedPosterior(KernelPosterior):
-    """Posterior on a dictionary of some of the points played.
+    """Posterior of a kernel model that is based on some of the points played, called the dictionary.
 
-    `budget` holds the rules by which it is drawn, and `coins` is the generator of the random numbers for it.
+    `budget` holds the rules by which the dictionary is drawn, and `coins` is the random generator for it.
     """
 
     coins: np.random.Generator
@@ -217,7 +217,7 @@ class BudgetedPosterior(KernelPosterior):
         return state, seen[drawn] if drawn.any() else seen[[chance.argmax()]]
 
     def redraw(self, budget: Budget) -> None:
-        """Draw the dictionary again from all plays so far, with present variances and another oversampling."""
+        """Draw the dictionary again from all plays so far, by their present variances and the rules in `budget`."""
         state = self.state._replace(tally=self.state.tally.copy())
         state.tally[STALE] = 0.0
         seen = np.flatnonzero(state.plays * state.prior)
@@ -332,10 +332,11 @@ class BudgetedPosterior(KernelPosterior):
         return self._draws(self.column(gram), prior, rng, count)
 
     def radius(self, theory: Theory) -> float:
-        """Return the radius of Calandriello et al. theorem 4.1 for its oversampling, at the budget's epsilon.
+        """Return the confidence radius beta of Calandriello et al. theorem 4.1, at the budget's epsilon.
 
-        It follows the proof, D.1, with the / reg that it drops, and Det^1/2 for its Det. With less oversampling it is a
-        heuristic.
+        It is proved for the oversampling that the theorem demands, and a heuristic with less. It follows the proof in
+        appendix D.1, with a factor 1 / reg and a square root that are missing there. With the constants R (noise), H
+        (parameter bound) and delta of `theory`, t plays and kappa^2 the largest k(x, x), it is
 
         beta = R sqrt(a (1 + log(1 + kappa^2 t / reg)) sum of sigma~^2 + 2 log(1 / delta))
                + (1 + 1 / sqrt(1 - epsilon)) sqrt(reg) H,   a = (1 + epsilon) / (1 - epsilon)
@@ -348,16 +349,20 @@ class BudgetedPosterior(KernelPosterior):
         return float(theory.noise * spread + (1.0 + (1.0 - epsilon) ** -0.5) * self.reg**0.5 * theory.parameter_bound)
 
     def variance_factor(self) -> float:
-        """Return a certified f with sigma^2 / f <= sigma~^2 <= f sigma^2 at every point, for any dictionary.
+        """Return a certified factor f between the dictionary's variances and the exact ones, for any dictionary.
 
-        f = (1 + sqrt(tau))^2 (1 + rho) / (1 - rho), tau = sum over plays of (k(x, x) - z^T z) / reg: of the trace of
-        K - Z Z^T, which bounds its norm. (With E what is outside, (Z + E)^T (Z + E) <= (1 + c) Z^T Z + (1 + 1 / c) tau
-        reg I, c = sqrt(tau), and the other way round.)
-        rho is rounding. z^T z = a^T K_S a, a = L^-T z, is off by w = (sum of |a_i| sqrt(k_ii))^2 roundings, relative to
-        sigma^2 by no more than the sum of w over the plays, over reg, plus the trace of the inverse of K_S in units of
-        its diagonal; and every play rounds once. f is (1 + rho) / (1 - rho) if all points played are in S, and inf
-        from rho = 1, where nothing is certified: from a sum of k(x, x) / reg over the plays of about 1e14.
-        The cost is O(u m^2).
+        sigma^2 / f <= sigma~^2 <= f sigma^2 holds at every point, with the exact variance sigma^2 and the dictionary's
+        sigma~^2. The factor is f = (1 + sqrt(tau))^2 (1 + rho) / (1 - rho). tau is the sum over plays of (k(x, x) - z^T
+        z) / reg, where z are the features of a play; this trace bounds the norm of what the dictionary leaves out of
+        the kernel matrix, K - Z Z^T. With E the part that is left out, (Z + E)^T (Z + E) <= (1 + c) Z^T Z + (1 + 1 / c)
+        tau reg I for c = sqrt(tau), and the other way round.
+
+        rho bounds rounding errors. z^T z = a^T K_S a with a = L^-T z has an error of w = (sum of |a_i| sqrt(k_ii))^2
+        roundings. Relative to sigma^2, rho is at most the sum of w over the plays, divided by reg, plus the trace of
+        the inverse of K_S in units of its diagonal, plus one rounding for each play. If all points played are in the
+        dictionary, f is (1 + rho) / (1 - rho). If rho >= 1, nothing is certified, and f is infinite; this happens from
+        a sum of k(x, x) / reg over the plays of about 1e14. The cost is O(u m^2) for u points played and m points in
+        the dictionary.
         """
         s = self.state
         members, seen = s.members[: s.n_rows], np.flatnonzero(s.plays * s.prior)

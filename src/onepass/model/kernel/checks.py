@@ -60,12 +60,12 @@ def check_kernel_values(kernel: Kernel, values: np.ndarray) -> np.ndarray:
 
 
 def prior_variances(kernel: Kernel, points: np.ndarray) -> np.ndarray:
-    """Return k(x, x) (n,) of points (n, dim)."""
+    """Return the prior variances k(x, x) (n,) of points x (n, dim)."""
     return check_kernel_values(kernel, kernel.diagonal(points) if len(points) else np.zeros(0))
 
 
 def table_variances(kernel: Kernel, state: KernelState) -> np.ndarray:
-    """Return k(x, x) of the points in the table, with zeros for unused rows."""
+    """Return k(x, x) of all points that the posterior stores, with zeros for unused rows."""
     prior = np.zeros_like(state.prior)
     prior[: state.size] = prior_variances(kernel, state.points[: state.size])
     return prior
@@ -77,7 +77,7 @@ def kernel_matrix(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def kernel_row(kernel: Kernel, state: KernelState, place: int) -> np.ndarray:
-    """Return the kernel values (size,) between the table's point at `place` and all points of the table."""
+    """Return the kernel values (size,) between the stored point with index `place` and all stored points."""
     return kernel_matrix(kernel, state.points[place : place + 1], state.points[: state.size])[0]
 
 

@@ -16,7 +16,10 @@ from onepass.model.kernel.state import LOG_DET, STALE, USED, combine_rows, combi
 
 @compiled
 def residual_variance(state, place):
-    """Return k(x, x) - z^T z of the point at `place`, its variance outside the dictionary; 0 for points in it."""
+    """Return the variance of the stored point with index `place` that the dictionary's points do not explain.
+
+    It is k(x, x) - z^T z, where z holds the features that the dictionary defines; 0 for points of the dictionary.
+    """
     used, rest = int(state.tally[USED]), state.prior[place]
     for i in range(used):
         if state.members[i] == place:
@@ -28,9 +31,9 @@ def residual_variance(state, place):
 
 @compiled
 def update_posterior(state, place, reward, rest, reg):
-    """Add a play of the point at `place` with its reward on the present dictionary; `rest` is its `residual_variance`.
+    """Update the posterior by a reward of the stored point with index `place`; the dictionary stays the same.
 
-    `reg` is the variance of the noise.
+    `rest` is the point's `residual_variance`, and `reg` the variance of the noise.
     """
     used = int(state.tally[USED])
     root, z = state.root[:used], np.empty(used)
@@ -49,13 +52,14 @@ def update_posterior(state, place, reward, rest, reg):
 
 @compiled
 def add_to_dictionary(state, row, place, reward, rest, reg):
-    """Add the point at `place`, which is then played, to the dictionary.
+    """Add the stored point with index `place` to the dictionary, and learn its reward, in place.
 
-    `row` holds its kernel values with the table, and `rest` is its `residual_variance`. z gains the coordinate g =
-    (k(x, .) - z(x)^T z) / sqrt(rest), which is 0 in the dictionary. V gains a row w = sum of z g over all plays and a
-    column, and V^-1 becomes the square of (R, -V^-1 w / sqrt(s); 0, 1 / sqrt(s)) with s = reg + sum of g^2 - w^T V^-1
-    w. If all played points are in the dictionary, g is 0 at all of them; then w = 0, s = reg, and before the play
-    nothing changes. There must be room.
+    Every point y has features z(y), by which the dictionary represents it. They gain the coordinate g(y) = (k(x, y) -
+    z(x)^T z(y)) / sqrt(rest) for the new point x, which is 0 for points of the dictionary. `row` holds k(x, y) for all
+    stored points, and `rest` is the point's `residual_variance`. The matrix V = reg I + sum of z z^T over the plays
+    gains a row and a column: w = sum of z g over the plays, and reg + sum of g^2. With s = reg + sum of g^2 - w^T V^-1
+    w, the root R of V^-1 becomes (R, -V^-1 w / sqrt(s); 0, 1 / sqrt(s)). If all played points are in the dictionary, g
+    is 0 at all of them, so w = 0 and s = reg. There must be room for one more point.
     """
     used, size = int(state.tally[USED]), state.size
     z, known = np.empty(used), np.zeros(size, np.bool_)
@@ -102,10 +106,10 @@ def add_to_dictionary(state, row, place, reward, rest, reg):
 
 @compiled
 def count_play(state, stale, place, copies, chance):
-    """Update the counters after a play; `stale` is the sum that decides when the dictionary is drawn again.
+    """Update the counters after a reward of the stored point with index `place` was learned.
 
-    If the dictionary is drawn incrementally, `copies` and `chance` are the point's number of copies and its
-    probability.
+    `stale` is the sum that decides when the dictionary is drawn again. If the dictionary is drawn incrementally,
+    `copies` and `chance` are the point's number of copies and its probability.
     """
     state.tally[STALE] += stale
     if state.copies.shape[0] > 0:
@@ -114,9 +118,9 @@ def count_play(state, stale, place, copies, chance):
 
 @compiled
 def play_outside_dictionary(state, least, stale, place, reward, reg, copies, chance):
-    """Learn the reward of a play without a change of the dictionary, and return 0.
+    """Learn a reward of the stored point with index `place` without changing the dictionary, and return 0.
 
-    This is done if the `residual_variance` of the point at `place` is from 0 to `least`. Else the function returns the
+    This is done if the `residual_variance` of the point is from 0 to `least`. Else the function returns the
     residual variance, and changes nothing, so that the caller can add the point to the dictionary. `stale`, `copies`
     and `chance` are the arguments of `count_play`, and `reg` is the variance of the noise.
     """
@@ -130,11 +134,11 @@ def play_outside_dictionary(state, least, stale, place, reward, reg, copies, cha
 
 @compiled
 def play_and_join(state, row, rest, stale, place, reward, reg, copies, chance):
-    """Play the point at `place`, which joins the dictionary.
+    """Add the stored point with index `place` to the dictionary, and learn its reward.
 
-    `row` is its kernel row and `rest` its `residual_variance`. An empty `row` means that the point has nothing outside
-    the dictionary, so it does not join. `stale`, `copies` and `chance` are the arguments of `count_play`, and `reg` is
-    the variance of the noise.
+    `row` holds the kernel between the point and all stored points, and `rest` is the point's `residual_variance`. An
+    empty `row` means that the dictionary's points explain it already, so it does not join. `stale`, `copies` and
+    `chance` are the arguments of `count_play`, and `reg` is the variance of the noise.
     """
     if row.size > 0:
         add_to_dictionary(state, row, place, reward, rest, reg)

@@ -34,9 +34,9 @@ ROUNDING = 1e-13  # of k(x, x): what a posterior variance loses to the subtracti
 
 @compiled
 def replay(state, member, reward, reg):
-    """Add a further play of a point that has been played before; `member` is its row in the posterior.
+    """Update the exact posterior by a further reward of a point that has been played before.
 
-    `reg` is the variance of the noise.
+    `member` is the index of the point's row in the posterior, and `reg` the variance of the noise.
     """
     used, place = int(state.tally[USED]), state.members[member]
     root, n = state.root[:used], state.plays[place]
@@ -54,9 +54,10 @@ def replay(state, member, reward, reg):
 
 @compiled
 def covariance_of(state, row):
-    """Return the posterior covariance k(x, table) - w^T rows of a new point, and w = R R^T k_U(x).
+    """Return the posterior covariance of a new point x with all stored points, and the point's weights w (used,).
 
-    `row` is k(x, table). The head of the module explains the symbols.
+    `row` holds the kernel between x and the stored points. The covariance is row - w^T K(U, stored), where U are the
+    points played so far, and w is (K_U + reg N^-1)^-1 k_U(x) with the numbers N of their plays.
     """
     own = np.empty(int(state.tally[USED]))
     for i in range(own.size):
@@ -71,10 +72,11 @@ def covariance_of(state, row):
 
 @compiled
 def play_new(state, row, covariance, weights, own, place, reward, reg):
-    """Play the point at `place` for the first time, which adds a row and a column; there must be room.
+    """Learn the first reward of the stored point with index `place`, which adds a row to the posterior's matrices.
 
-    row (points,) is its kernel with all points, and `covariance` (points,) and `weights` are the results of
-    `covariance_of` for it. `own` is its posterior variance, and `reg` the variance of the noise.
+    There must be room. row (points,) is the kernel between the point and all stored points, and `covariance` (points,)
+    and `weights` are the results of `covariance_of` for it. `own` is the point's posterior variance, and `reg` the
+    variance of the noise.
     """
     used, s = weights.size, np.sqrt(own + reg)
     for i in range(used):
@@ -90,7 +92,7 @@ def play_new(state, row, covariance, weights, own, place, reward, reg):
 
 @final
 class ExactPosterior(KernelPosterior):
-    """Exact posterior, on all distinct points played so far."""
+    """Exact posterior of a kernel model, based on all distinct points played so far."""
 
     def play(self, place: int, reward: float) -> None:
         state = self.state
@@ -122,7 +124,7 @@ class ExactPosterior(KernelPosterior):
         return means, ones, np.maximum(prior - np.einsum("ij,ij->j", half, half), 0.0) / self.reg
 
     def rebuild(self, state: KernelState) -> KernelState:
-        """Return the state computed again by one Cholesky factorization of K_U + reg N^-1."""
+        """Return the state computed again from all plays, by one Cholesky factorization of the kernel matrix."""
         used, members = state.n_rows, state.members[: state.n_rows]
         gram, prior = (
             kernel_matrix(self.kernel, state.points[members], state.points[: state.size]),
@@ -143,7 +145,7 @@ class ExactPosterior(KernelPosterior):
         return state._replace(means=means, ones=ones, variances=variances)
 
     def draw_table(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Return posterior draws (count, n) at the table's points: draws of the prior, corrected by Matheron's rule."""
+        """Return posterior draws (count, n) at all stored points: draws of the prior, corrected by Matheron's rule."""
         s = self.state
         if self.root is None:
             self.root = root_of(kernel_matrix(self.kernel, s.points, s.points))
@@ -161,9 +163,10 @@ class ExactPosterior(KernelPosterior):
         return normals(rng, (count, len(root))) @ root / self.reg**0.5
 
     def radius(self, theory: Theory) -> float:
-        """Return R sqrt(log det(I + K / reg) + 2 log(1 / delta)) + sqrt(reg) H (Durand et al. 2018; any reg).
+        """Return the confidence radius of Durand et al. (2018) for the constants of `theory`.
 
-        R, H and delta are the noise, the parameter bound and the probability of failure of `theory`.
+        It is R sqrt(log det(I + K / reg) + 2 log(1 / delta)) + sqrt(reg) H, where K is the kernel matrix of the plays,
+        and R, H and delta are the noise, the parameter bound and the probability of failure.
         """
         spread = np.sqrt(self.state.tally[LOG_DET] + 2.0 * np.log(1.0 / theory.delta))
         return float(theory.noise * spread + self.reg**0.5 * theory.parameter_bound)
@@ -184,7 +187,7 @@ class ExactPosterior(KernelPosterior):
 
 
 def root_of(gram: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
-    """Return F (r, n) with F^T F = gram (n, n), up to a missing part of at most 1e-9 in every diagonal entry.
+    """Return a root F (r, n) of a positive semi-definite matrix: F^T F = gram (n, n), up to 1e-9 of a diagonal entry.
 
     If `gram` is the difference between a matrix with the diagonal prior (n,) and another one, parts below ROUNDING of
     the prior are dropped as rounding.

@@ -32,20 +32,21 @@ class PosteriorUCB(Exploration):
 
 @cache
 def uniform_rule() -> Rule:
-    """Return the rule that is used before kernel and reg are chosen: all arms with equal probability."""
+    """Return the rule that a kernel bandit uses before kernel and reg are chosen: all arms are equally likely."""
     return make_rule(EpsilonGreedy(1.0))
 
 
 @cache
 def default_rule() -> Rule:
-    """Return the rule that is used if the user gives none."""
+    """Return the rule that a kernel bandit uses if the user gives none."""
     return make_rule(PosteriorUCB())
 
 
 def exploration_multiplier(rule: Rule, reg: float, initial_reg: float) -> float:
-    """Return the multiplier beta of widths and draws, at the present `reg`, which was `initial_reg` at first.
+    """Return the multiplier beta of widths and draws for an exploration rule, at the present noise variance `reg`.
 
-    A number keeps its meaning in standard deviations; with a `Theory`, beta is the factor of its radius.
+    The noise variance was `initial_reg` at first. A number as multiplier keeps its meaning in posterior standard
+    deviations; with a `Theory`, beta is the factor of the confidence radius.
     """
     exploration = rule.exploration
     if isinstance(exploration, PosteriorUCB):

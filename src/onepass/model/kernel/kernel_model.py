@@ -126,12 +126,12 @@ class KernelModel(Model):
 
     @property
     def kernel(self) -> Kernel:
-        """The present kernel. After a fit it is the fitted one."""
+        """Kernel that the model uses; after a fit, the fitted one."""
         return self._posterior.kernel
 
     @property
     def reg(self) -> float:
-        """The present reg. After a fit it is the fitted one."""
+        """Variance reg of the noise that the model assumes; after a fit, the fitted one."""
         return self._posterior.reg
 
     @property

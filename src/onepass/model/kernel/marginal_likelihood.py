@@ -29,7 +29,7 @@ def _bounds_around(value: Any) -> Any:
 
 
 def to_sklearn(kernel: Kernel) -> Any:
-    """Convert a kernel to a scikit-learn object."""
+    """Return the kernel of scikit-learn that equals `kernel`."""
     try:
         from sklearn.gaussian_process import kernels as sk
     except ModuleNotFoundError:

@@ -21,7 +21,7 @@ from onepass.model.kernel.state import CENTRE, ROOM, ROUNDS, SCATTER, USED, Kern
 
 
 def check_mergeable(mine: Contents, its: Contents) -> None:
-    """Raise ValueError if the settings of two models differ, so that plays do not mean the same to both."""
+    """Raise ValueError if the settings of the models `mine` and `its` differ, so that their plays differ in meaning."""
     if mine.extra["fits"] or its.extra["fits"]:
         raise ValueError("kernel and reg must have been chosen before bandits merge: learn fit_after plays first")
     for name in ("fixed", "kernel", "reg"):
@@ -37,7 +37,7 @@ def check_mergeable(mine: Contents, its: Contents) -> None:
 
 
 def merge_tallies(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
-    """Return the tally of both models together: plays, and mean and scatter of the rewards."""
+    """Return the sum of two reward statistics: number of plays, mean, and sum of squares about the mean."""
     tally, gap, rounds = mine.copy(), its[CENTRE] - mine[CENTRE], mine[ROUNDS] + its[ROUNDS]
     if rounds:
         tally[CENTRE] += gap * its[ROUNDS] / rounds
@@ -47,7 +47,7 @@ def merge_tallies(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
 
 
 def merge_plays(state: KernelState, other: KernelState, reg: float, fixed: bool) -> KernelState:
-    """Return a copy of the state with the plays of `other` added; rows, root and posterior must be computed again.
+    """Return a copy of a kernel model's state with the plays of `other` added; the posterior must be computed again.
 
     `fixed` is True if both models have the same fixed arms, and `reg` is the variance of the noise.
     """

@@ -39,7 +39,7 @@ class PointStatistics(NamedTuple):
 
 
 class KernelPosterior(ABC):
-    """Posterior of a function f under a kernel and reg, over a table of points.
+    """Base class of posteriors of a function f under a kernel and noise variance reg, for a table of points.
 
     - points (n, dim): the initial table, or (0, 0) if it is not known yet.
     - state, kernel, reg: the present ones.
@@ -57,38 +57,46 @@ class KernelPosterior(ABC):
         self.state = self.begin(points)
 
     def begin(self, points: np.ndarray) -> KernelState:
-        """Return the state before the first play."""
+        """Return the state of the posterior before the first play."""
         prior = states.zeros(len(points)) if states.is_abstract() else prior_variances(self.kernel, points)
         return init_state(points, prior, self.reg, self.copies)
 
     @abstractmethod
     def play(self, place: int, reward: float) -> None:
-        """Learn a play of the table's point at `place`, by one compiled call or assignment, after all that may fail."""
+        """Learn a reward of the stored point with index `place`.
+
+        The state changes by one compiled call or assignment, after everything that may fail.
+        """
 
     @abstractmethod
     def column(self, gram: np.ndarray) -> np.ndarray:
-        """Return the columns of the state's `rows` for points with kernel values gram (used, n)."""
+        """Return the columns of the state's matrix `rows` for n new points, from their kernel values gram (used, n)."""
 
     @abstractmethod
     def predict(self, gram: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the means, the means of constant rewards 1, and the variances in units of reg (n,) of n points.
 
-        gram (used, n) is the kernel between the posterior's points and these points, and prior (n,) is k(x, x).
+        gram (used, n) is the kernel between the points that the posterior is based on and these points; prior (n,) is
+        k(x, x).
         """
 
     @abstractmethod
     def rebuild(self, state: KernelState) -> KernelState:
-        """Return the state of the same plays under the present kernel and reg."""
+        """Return the state for the same plays under the present kernel and noise variance."""
 
     @abstractmethod
     def draw_table(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """Return posterior draws (count, n) at all points of a fixed table."""
+        """Return `count` random functions of the posterior, as values (count, n) at all n points of a fixed table."""
 
     @abstractmethod
     def draw_rows(
         self, rows: np.ndarray, gram: np.ndarray, prior: np.ndarray, rng: np.random.Generator, count: int
     ) -> np.ndarray:
-        """Return posterior draws (count, n) at rows (n, dim), given gram = k_U and prior = k(x, x) there."""
+        """Return posterior draws (count, n) at rows (n, dim).
+
+        `gram` (used, n) is the kernel between the points that the posterior is based on and the rows, and `prior` (n,)
+        is k(x, x) of the rows.
+        """
 
     @abstractmethod
     def radius(self, theory: Theory) -> float:
@@ -96,17 +104,19 @@ class KernelPosterior(ABC):
 
     @abstractmethod
     def variance_factor(self) -> float:
-        """Return a certified factor between these variances and those of the exact posterior."""
+        """Return a certified factor between the variances of this posterior and those of the exact posterior."""
 
     @abstractmethod
     def redraw(self, budget: Any) -> None:
-        """Draw the dictionary again by the rules in `budget`."""
+        """Draw the points on which the posterior is based again, by the rules in `budget`."""
 
     @abstractmethod
     def weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights (used, 2) of k_U in means and ones, and C k (used,) for k = near (used,).
+        """Return the weights of kernel values in predictions: (used, 2) for means, and (used,) for the variance.
 
-        The variance is k(x, x) / reg - k^T C k.
+        `near` (used,) holds the kernel k between an arm and the points that the posterior is based on. The first column
+        is for rewards, the second for the constant reward 1. The variance is k(x, x) / reg minus k^T times the last
+        weights.
         """
 
     @property
@@ -120,7 +130,7 @@ class KernelPosterior(ABC):
         return float(self.state.plays @ self.state.variances)
 
     def look(self, rows: np.ndarray | None, count: int = 0, rng: Any = None) -> PointStatistics:
-        """Return the statistics of rows (n, dim), or of the table for None, with `count` draws by `rng`."""
+        """Return means, variances and `count` draws at rows (n, dim), or at all stored points if `rows` is None."""
         if rows is None:
             s, size = self.state, self.state.size
             draws = self.draw_table(rng, count) if count else empty_normals(size)
@@ -130,7 +140,7 @@ class KernelPosterior(ABC):
         return PointStatistics(*self.predict(gram, prior), draws)
 
     def join(self, point: np.ndarray) -> int:
-        """Add a point (dim,) to the table, and return its index."""
+        """Add a point (dim,) to the stored points, and return its index."""
         state = self.state if self.state.points.shape[1] else self.begin(np.empty((0, point.size)))
         gram, prior = (
             kernel_matrix(self.kernel, self.dictionary, point[None]),
@@ -158,18 +168,18 @@ class KernelPosterior(ABC):
     def hold(self) -> PosteriorBackup:
         """Return a backup for `restore`.
 
-        The backup shares the arrays of the present state. A play may write into them and so spoil the backup; who wants
-        to undo a play copies the state first.
+        The backup shares the arrays of the present state. A play may write into them and so spoil the backup. To undo a
+        play, copy the state first.
         """
         coins = None if self.coins is None else self.coins.bit_generator.state
         return PosteriorBackup(self.state, self.kernel, self.reg, coins)
 
     def restore(self, held: PosteriorBackup) -> None:
-        """Restore the posterior from a backup."""
+        """Restore the posterior from the backup `held`."""
         self.state, self.kernel, self.reg = held[:3]
         if self.coins is not None:
             self.coins.bit_generator.state = held.coins
 
     def memory_usage(self) -> int:
-        """Return the bytes of all arrays."""
+        """Return the number of bytes of the posterior's arrays."""
         return states.nbytes(self.state) + (0 if self.root is None else self.root.nbytes)

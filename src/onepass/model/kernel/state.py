@@ -59,12 +59,12 @@ class KernelState(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows in use."""
+        """Number of rows in use of the posterior's matrices."""
         return int(self.tally[USED])
 
     @property
     def n_learned(self) -> int:
-        """Number of plays learned."""
+        """Number of plays that the posterior has learned."""
         return int(self.tally[ROUNDS])
 
 
@@ -117,7 +117,7 @@ def pad_array(array: np.ndarray, *shape: int) -> np.ndarray:
 
 
 def ensure_capacity(state: KernelState) -> KernelState:
-    """Return the state with room for one more row."""
+    """Return the posterior's state with room for one more point, in arrays of twice the size if they are full."""
     if state.n_rows < len(state.members):
         return state
     capacity = int(GROWTH * state.n_rows) + ROOM
@@ -129,7 +129,10 @@ def ensure_capacity(state: KernelState) -> KernelState:
 
 
 def append_point(state: KernelState, point: np.ndarray, prior: float, reg: float) -> KernelState:
-    """Return the state with one more point in its table; the caller fills its column of `rows` and its posterior."""
+    """Return the state with one more point in its table, whose variance is the prior's.
+
+    The caller fills the point's column of `rows`, its mean and its variance.
+    """
     size, capacity = state.size, len(state.plays)
     if size == capacity:
         capacity = int(GROWTH * size) + ROOM
@@ -150,9 +153,9 @@ def append_point(state: KernelState, point: np.ndarray, prior: float, reg: float
 
 @compiled
 def record_play(state, covariance, own, place, reward, reg):
-    """Record a play of the point at `place` with its reward, in place.
+    """Update means and variances of all stored points by a reward of the point with index `place`, in place.
 
-    `covariance` is its posterior covariance with all points, `own` that with itself, and `reg` the variance of the
+    `covariance` is the point's posterior covariance with all points, `own` its variance, and `reg` the variance of the
     noise.
     """
     gap, lack = reward - state.means[place], 1.0 - state.ones[place]
@@ -171,7 +174,7 @@ def record_play(state, covariance, own, place, reward, reg):
 
 @compiled
 def count_reward(tally, reward):
-    """Count one more play, and update mean and scatter of the rewards by Welford's method."""
+    """Count one more reward in the statistics `tally`, in place: number, mean and sum of squares about the mean."""
     tally[ROUNDS] += 1.0
     gap = reward - tally[CENTRE]
     tally[CENTRE] += gap / tally[ROUNDS]
@@ -179,7 +182,7 @@ def count_reward(tally, reward):
 
 
 def reward_units(state: KernelState, normalize: bool) -> tuple[float, float]:
-    """Return centre and scale of the rewards: 0 and 1 unless normalized."""
+    """Return the centre and scale by which rewards are normalized: 0 and 1 unless `normalize` is True."""
     if not normalize or state.n_learned == 0:
         return 0.0, 1.0
     centre, deviation = float(state.tally[CENTRE]), float(np.sqrt(state.tally[SCATTER] / state.n_learned))
@@ -189,7 +192,11 @@ def reward_units(state: KernelState, normalize: bool) -> tuple[float, float]:
 
 @compiled
 def in_reward_units(means, ones, variances, centre, scale):
-    """Return means and widths in units of rewards, given centre and scale; width = scale * sqrt(variance)."""
+    """Return posterior means and widths in units of rewards, from those of normalized rewards.
+
+    Rewards were normalized by `centre` and `scale`. `ones` are the means if all rewards were 1. The width is scale *
+    sqrt(variance).
+    """
     found, widths = np.empty(means.size), np.empty(means.size)
     for a in range(means.size):
         found[a] = centre + means[a] - centre * ones[a]
@@ -207,9 +214,9 @@ def combine_rows(weights, rows):
 
 @compiled
 def combine_rows_twice(first, second, rows):
-    """Do `combine_rows` for two weight vectors in one pass, in half the time if rows are larger than a cache.
+    """Return the results of `combine_rows` for two weight vectors, computed in one pass.
 
-    It takes four rows at a time, so that both sums are read and written a fourth as often.
+    This takes half the time if the rows are larger than a cache.
     """
     one, other = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     whole = first.size - first.size % ABREAST
@@ -229,13 +236,13 @@ def combine_rows_twice(first, second, rows):
 
 
 class Plays(NamedTuple):
-    """Table indices (n,) and rewards (n,) of the latest plays, to which a kernel will be fitted."""
+    """Indices (n,) of stored points, and rewards (n,), of the latest plays, to which a kernel will be fitted."""
 
     places: np.ndarray
     rewards: np.ndarray
 
     def append(self, place: int, reward: float, most: int) -> "Plays":
-        """Return the plays with one more, but only the latest `most` of them."""
+        """Return the plays with one more, of the stored point with index `place`; only the latest `most` remain."""
         return Plays(np.append(self.places, place)[-most:], np.append(self.rewards, reward)[-most:])
 
 

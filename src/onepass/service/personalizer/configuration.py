@@ -115,7 +115,7 @@ def follow_policy(loop: Loop, name: str, arguments: str) -> None:
 
 
 def configuration_json(loop: Loop) -> dict[str, Any]:
-    """Return the configuration of a loop in Personalizer's form."""
+    """Return the configuration of a loop in the form of Personalizer's API."""
     settings = pending_settings(loop)
     found: dict[str, Any] = {
         "rewardWaitTime": format_duration(settings.reward.wait),
@@ -137,12 +137,12 @@ def configuration_json(loop: Loop) -> dict[str, Any]:
 
 
 def last_edit(loop: Loop) -> int:
-    """Return the time of the last change of settings."""
+    """Return the time of the last change of a loop's settings, in microseconds."""
     return max((record.time for record in loop.store.read(kinds=("settings",), loop=loop.name)), default=0)
 
 
 def apply_configuration(settings: LoopSettings, asked: ServiceConfiguration) -> LoopSettings:
-    """Return settings with the fields of a request changed. Raises Problem for a value that is not supported."""
+    """Return settings with the fields of the request `asked` changed. Raises Problem for an unsupported value."""
     if asked.log_retention_days not in (None, FOR_EVER):
         message = "Logs are kept for ever, as the model is what they say: logRetentionDays must be -1."
         raise Problem(400, "InvalidLogRetentionDays", message, "logRetentionDays")
@@ -174,5 +174,5 @@ def apply_configuration(settings: LoopSettings, asked: ServiceConfiguration) -> 
 
 
 def mode_of(settings: LoopSettings) -> str:
-    """Return Personalizer's name of the learning mode."""
+    """Return the name that Personalizer's API has for the mode of a loop."""
     return MODES.get(settings.mode, settings.mode)

@@ -36,8 +36,8 @@ WAITING = 100_000  # decisions that wait for their join at most: later ones push
 class PolicyRun:
     """Importance weights and rewards of one policy, row by row.
 
-    `missing` sums the policy's probabilities of arms that the logger never shows. `learns` is None for a policy that
-    does not learn.
+    `missing` sums the policy's probabilities of arms that the logger never shows. `learns` is the model of a policy
+    that learns, else None.
     """
 
     def __init__(self, name: str, arguments: str, source: str, learns: Any = None):
@@ -48,7 +48,10 @@ class PolicyRun:
         self.missing, self.bound = 0.0, WeightBound(None)
 
     def add(self, chances: np.ndarray, logged: np.ndarray, place: int, reward: float, time: int) -> None:
-        """Add a row. `chances` and `logged` are the probabilities (K,) of the policy and of the logger."""
+        """Add a row: a decision of the log and its reward, in which the arm with index `place` was shown.
+
+        `chances` and `logged` are the probabilities (K,) of the policy and of the logger. `time` is in microseconds.
+        """
         open_arms = logged > 0.0
         self.tops.append(float((chances[open_arms] / logged[open_arms]).max()))
         self.bound.max_weight = max(self.bound.max_weight, self.tops[-1])
@@ -67,20 +70,20 @@ class PolicyRun:
         return summarize_sample(sample, tops, range, ("snips",), LEVEL, self.bound, missing, 0, 0, changes)
 
     def buckets(self) -> dict[int, Moments]:
-        """Return the moments of each time bucket, by the bucket's number."""
+        """Return the sums of weights and rewards (`Moments`) of each stretch of time, by the number of the stretch."""
         numbers, w, r = np.array(self.times) // BUCKET, np.array(self.weights), np.array(self.rewards)
         return {int(one): compute_moments(w[numbers == one], r[numbers == one]) for one in np.unique(numbers)}
 
 
 class PendingWeights:
-    """Decision whose reward has not been joined yet, with each policy's probabilities."""
+    """Decision whose reward has not come yet, with each policy's probabilities."""
 
     def __init__(self, decision: Decision, chances: list[np.ndarray]):
         self.decision, self.chances = decision, chances
 
 
 def weigh_policies(loop: Loop, policies: list[PolicyRun], begin: int, end: int) -> int:
-    """Add the joined decisions of a span of time to policies, and return how many there are.
+    """Add the decisions with rewards in a span of time to the rows of each policy; return the number of decisions.
 
     begin and end are in microseconds. Decisions of several slots are left out. Raises ValueError if the service ends
     meanwhile, or if the logger's probabilities are not known.
@@ -112,7 +115,7 @@ def weigh_policies(loop: Loop, policies: list[PolicyRun], begin: int, end: int) 
 
 
 def read_records(loop: Loop) -> Iterator[Any]:
-    """Yield the decisions and joins of a loop, while it runs."""
+    """Yield the decisions and the records of their final rewards (joins) of a loop, while it runs."""
     for record in loop.store.read(kinds=("decision", "join"), loop=loop.name):
         if not loop.writer.is_alive():
             raise ValueError("the service ended before this was done")
@@ -120,7 +123,7 @@ def read_records(loop: Loop) -> Iterator[Any]:
 
 
 def learn_joins(policies: list[PolicyRun], joins: list[Join]) -> None:
-    """Update the policies that learn with a batch of joins."""
+    """Let the policies that learn learn a batch of final rewards (joins)."""
     for one in policies:
         if one.learns is not None:
             one.learns.learn(joins)
@@ -145,7 +148,7 @@ def policy_probabilities(policy: PolicyRun, record: Decision) -> np.ndarray:
 def make_row(decision: Decision, join: Join) -> tuple[int, float, np.ndarray]:
     """Return the index of the arm shown, its reward, and the logged probabilities (K,).
 
-    A joined decision counts as activated. Raises ValueError if it was logged without probabilities.
+    A decision with final rewards counts as activated. Raises ValueError if it was logged without probabilities.
     """
     event = Event(msgspec.structs.replace(decision, deferred=False), tuple(outcomes_from_join(join)))
     found = next(event_rows(event, lambda _: 0.0, 0.0))

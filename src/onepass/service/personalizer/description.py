@@ -133,7 +133,7 @@ def describe_paths(schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def operation_paths(path: str, said: OperationText) -> Iterator[tuple[bool, str]]:
-    """Yield, for each version of the API that has the operation, True for v1.0, and the path."""
+    """Yield, for each version of the API that has the operation `said`, True for v1.0, and the path."""
     place = path.replace("*", "{id}")
     if said.dialects != "later":
         yield True, f"/{{loop}}/personalizer/{FIRST}/{place}"
@@ -144,7 +144,10 @@ def operation_paths(path: str, said: OperationText) -> Iterator[tuple[bool, str]
 def describe_operation(
     name: str, path: str, said: OperationText, first: bool, schemas: dict[Any, Any]
 ) -> dict[str, Any]:
-    """Describe one operation in one dialect."""
+    """Return the OpenAPI description of the operation `said` in v1.0 (`first` True) or in the later version.
+
+    `schemas` maps the types of request bodies to their schemas.
+    """
     named = ["loop", "id"] if "*" in path else ["loop"]
     parameters = [{"name": one, "in": "path", "required": True, "schema": TEXT} for one in named]
     parameters += [{"name": one, "in": "query", "schema": TEXT} for one in said.query]

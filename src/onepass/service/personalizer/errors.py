@@ -53,7 +53,7 @@ def problem_from(error: Exception, code: str) -> Problem:
 
 
 def problem_response(found: Problem) -> Response:
-    """Make the response for a problem."""
+    """Return the HTTP response for the error `found`."""
     said = {"code": found.code, "message": found.message, "details": []}
     if found.target is not None:
         said["target"] = found.target

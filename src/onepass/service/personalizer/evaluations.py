@@ -116,7 +116,7 @@ async def apply(call: Call) -> Response:
 
 
 def select_page(found: list[Any], call: Call) -> list[Any]:
-    """Return the page that the query's `top` and `skip` select."""
+    """Return the part of the list `found` that the query arguments `top` and `skip` of a call select."""
     numbers = {}
     for name, default in (("top", len(found)), ("skip", 0)):
         text = call.request.query_params.get(name, f"{default}")
@@ -171,7 +171,7 @@ def make_policies(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[Policy
 
 
 def run_evaluation(loop: Loop, policies: list[PolicyRun], begins: int, ends: int) -> dict[str, Any]:
-    """Run an evaluation, and return its results."""
+    """Evaluate policies on the decisions from `begins` to `ends`, in microseconds, and return the results."""
     if weigh_policies(loop, policies, begins, ends) == 0:
         raise ValueError("no decision of that time has its reward yet")
     least, largest = loop.settings.reward.range
@@ -194,14 +194,14 @@ def run_evaluation(loop: Loop, policies: list[PolicyRun], begins: int, ends: int
 
 
 def evaluation_summary(found: dict[str, Any]) -> dict[str, Any]:
-    """Return an evaluation without its results."""
+    """Return the evaluation `found` without its results."""
     names = ("id", "name", "startTime", "endTime", "creationTime", "jobId", "status", "evaluationType",
              "optimalPolicy", "description")  # fmt: skip
     return {name: found[name] for name in names if name in found}
 
 
 def preview_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
-    """Return an evaluation in the form of 2022-09-01-preview, with the time series that the query selects."""
+    """Return the evaluation `found` in the form of 2022-09-01-preview, with the time series that the query selects."""
     query = call.request.query_params
     minutes = query.get("intervalInMinutes", f"{INTERVALS[0]}")
     if minutes not in map(str, INTERVALS):
@@ -230,7 +230,7 @@ def preview_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
 
 
 def v1_form(found: dict[str, Any]) -> dict[str, Any]:
-    """Return an evaluation in the form of v1.0."""
+    """Return the evaluation `found` in the form of v1.0."""
     said = {name: found[name] for name in ("id", "name", "startTime", "endTime", "jobId")}
     results = []
     for one in found.get("policies", ()):
@@ -243,7 +243,10 @@ def v1_form(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def policy_summary(m: Moments, range: list[float], time: str) -> dict[str, Any]:
-    """Return the sums that v1.0 reports. confidenceInterval is half the interval's width."""
+    """Return what v1.0 of the API reports about a policy: sums, and half the width of the confidence interval.
+
+    `m` holds the sums, and `range` the least and the largest reward.
+    """
     limits = interval(m, range)
     return {
         "timeStamp": time, "ipsEstimatorNumerator": m.products, "ipsEstimatorDenominator": m.rows,
@@ -253,13 +256,19 @@ def policy_summary(m: Moments, range: list[float], time: str) -> dict[str, Any]:
 
 
 def buckets(policy: dict[str, Any], begins: int, ends: int) -> dict[int, Moments]:
-    """Return the sums (`Moments`) of every five minutes of a span of time, by the bucket's number."""
+    """Return the sums (`Moments`) of every five minutes from `begins` to `ends`, by the number of the interval.
+
+    Times are in microseconds.
+    """
     found = {int(number): Moments(**moments) for number, moments in policy["buckets"].items()}
     return {at: moments for at, moments in found.items() if begins // BUCKET <= at <= ends // BUCKET}
 
 
 def series(policy: dict[str, Any], begins: int, ends: int, step: int, rolling: bool) -> list[dict[str, Any]]:
-    """Return estimates over time: of each step alone if `rolling`, else of all rows up to the step's end."""
+    """Return estimates of a policy's value over time, one for each step.
+
+    An estimate uses the rows of the step alone if `rolling`, else all rows up to the step's end.
+    """
     steps: dict[int, Moments] = {}
     for at, moments in sorted(buckets(policy, begins, ends).items()):
         number = at * BUCKET // step
@@ -275,7 +284,10 @@ def series(policy: dict[str, Any], begins: int, ends: int, step: int, rolling: b
 
 
 def interval(m: Moments, range: list[float]) -> list[float]:
-    """Return the Clopper-Pearson confidence limits, or the range of rewards if there are none."""
+    """Return the Clopper-Pearson confidence limits of a policy's value from the sums `m`.
+
+    It is the range of rewards if there are no rows.
+    """
     with contextlib.suppress(ArithmeticError):
         return list(intervals.clopper_pearson(m, Range(*range), LEVEL))
     return list(range)

@@ -24,7 +24,7 @@ Work = Callable[[], dict[str, Any]]
 
 
 class Jobs:
-    """Jobs of one kind of a loop.
+    """Background jobs of one kind for one loop, such as evaluations.
 
     Their files are in `folder`. `code` is the error code for a job that does not exist, `again` for an id that is
     taken.
@@ -40,7 +40,8 @@ class Jobs:
     def start(self, said: dict[str, Any], work: Work) -> None:
         """Start a job.
 
-        `said` describes it, with its id; the fields that `work` returns are added. Raises Problem if the id is taken.
+        `said` describes the job, with its id; the fields that `work` returns are added to the description. Raises
+        Problem if the id is taken.
         """
         with self._lock:
             if self._path(said["id"]).exists():
@@ -67,7 +68,7 @@ class Jobs:
         return sorted(found, key=lambda one: (one.get("creationTime", ""), one["id"]))
 
     def delete(self, identity: str) -> None:
-        """Delete a job. Raises Problem if there is none."""
+        """Delete the job with this id and its files. Raises Problem if there is none."""
         with self._lock:
             self.get(identity)
             self._running.pop(identity, None)

@@ -86,7 +86,10 @@ def parse_model(loop: Loop, data: bytes) -> Any:
 
 
 def current_model(loop: Loop) -> tuple[Any, int]:
-    """Return a copy of the present model, and its last join. Raises StoreError if learning stopped."""
+    """Return a copy of the present model, and the sequence number of the last rewards it learned.
+
+    Raises StoreError if learning has stopped.
+    """
     found = list[tuple[Any, int]]()
     promotion.run_on_learner(loop, lambda: found.append((loop.learner.fold.bandit.copy(), loop.learner.fold.through)))
     if loop.learner.problem is not None:
@@ -95,7 +98,11 @@ def current_model(loop: Loop) -> tuple[Any, int]:
 
 
 def install_model(loop: Loop, bandit: Any, why: str, through: int | None = None) -> int:
-    """Install a model, and return the sequence number at which it begins. Raises StoreError if that takes too long."""
+    """Install the model `bandit`, and return the sequence number at which it begins.
+
+    It learns the rewards that come after `through`; `why` is the reason as a sentence. Raises StoreError if it takes
+    too long.
+    """
     number = loop.install_model(bandit, why, through)
     wait_until(loop, lambda: loop.learner.copies.present.line >= number)
     return loop.loop_state.lines.each[number].place
@@ -113,9 +120,9 @@ def wait_until(loop: Loop, done: Callable[[], bool]) -> None:
 def delete_old_records(loop: Loop) -> None:
     """Delete the records that the loop no longer needs; decisions that wait for their rewards stay.
 
-    It first waits until the learner has learned all joins (decisions with their rewards) that were written before the
-    call. Then a new model begins, and every later join is still in the log, together with its decision. Raises Problem
-    if other loops share the log, or if the log is in a database.
+    It first waits until the model has learned all rewards that were written before the call. Then a new model begins,
+    and all later rewards are still in the log, together with their decisions. Raises Problem if other loops share the
+    log, or if the log is in a database.
     """
     if not isinstance(loop.store, SqliteStore):
         raise Problem(503, "OperationNotAllowed", "In a database logs are deleted by who owns it.")
@@ -129,7 +136,7 @@ def delete_old_records(loop: Loop) -> None:
 
 
 def properties(loop: Loop) -> dict[str, str]:
-    """Return when the model began, and when it learned last."""
+    """Return the times when the present model began, and when it learned last."""
     records = loop.store.rows(0, None, ("checkpoint",), loop.name)
     times = [row.time for row in records]
     learned = next(iter(loop.store.rows(loop.learner.through - 1, loop.learner.through, None, None)), None)

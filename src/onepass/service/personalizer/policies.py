@@ -37,7 +37,7 @@ def set_exploration(settings: LoopSettings, exploration: dict[str, Any] | None) 
 
 
 def policy_json(settings: LoopSettings) -> dict[str, str]:
-    """Return the policy in force in Personalizer's form."""
+    """Return the exploration policy of a loop in the form of Personalizer's API."""
     said = settings.personalizer
     if said.policy:
         return {"name": said.policy, "arguments": said.arguments}

@@ -37,7 +37,7 @@ class Action(Body, frozen=True, kw_only=True):
 
 
 class RankRequest(Body, frozen=True, kw_only=True):
-    """Request for a ranking, in Personalizer's form."""
+    """Body of a request of Personalizer's API for a ranking of actions."""
 
     actions: list[Action]
     context_features: list[dict[str, Any]] | None = None
@@ -47,7 +47,7 @@ class RankRequest(Body, frozen=True, kw_only=True):
 
 
 class RewardRequest(Body, frozen=True, kw_only=True):
-    """Reward of an event."""
+    """Body of a request of Personalizer's API with the reward of a ranking."""
 
     value: float
 
@@ -102,7 +102,11 @@ def check_actions(actions: list[Action]) -> None:
 def make_request(
     loop: Loop, context: dict[str, Any], actions: list[Action], excluded: list[str], event: str, defer: bool
 ) -> DecideRequest:
-    """Make a request of the native API. Raises ValueError if the loop takes numbers and a feature is not a number."""
+    """Return a request of the native API from the parts of a Personalizer request.
+
+    `event` is the id of the decision, and `defer` is True if it counts only once it is activated. Raises ValueError if
+    the loop takes numbers and a feature is not a number.
+    """
     kind = RecordsRequest if takes_records(loop.settings) else DecideRequest
     arms = [{"id": action.id, "features": merge_features(action.features)} for action in actions]
     if kind is DecideRequest:
@@ -136,7 +140,10 @@ def reinsert_excluded(ranking: list[dict[str, Any]], names: list[str], excluded:
 
 
 def explain_ranking(loop: Loop, record: Decision, found: DecideAnswer) -> list[dict[str, Any]]:
-    """Return the contributions of features to every arm's mean, by the serving model."""
+    """Return the contributions of features to the means of the first arms of a ranking, by the serving model.
+
+    `record` is the record of the decision, and `found` its answer. At most EXPLAINED arms are explained.
+    """
     arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
     said = []
     for one in found.ranking[:EXPLAINED]:

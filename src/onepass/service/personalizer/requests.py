@@ -44,7 +44,7 @@ class Call(NamedTuple):
 
     @property
     def idempotency_key(self) -> str | None:
-        """Client's request id: a repeated call has the same one."""
+        """Id that the client gave to the request; a repeated request has the same id."""
         return self.request.headers.get(REQUEST_ID) or None
 
     def read(self, kind: type[Kind]) -> Kind:
@@ -56,17 +56,17 @@ class Call(NamedTuple):
 
 
 def json_response(found: Any, status: int = 200, **headers: str) -> Response:
-    """Make a response with a JSON body."""
+    """Return a response with the content `found` as JSON and this HTTP status."""
     return Response(msgspec.json.encode(found), status, headers, JSON)
 
 
 def empty_response() -> Response:
-    """Make a response without a body."""
+    """Return an HTTP response with this status and without a body."""
     return Response(status_code=204)
 
 
 def key_of(request: Request) -> str | None:
-    """Return the key that a request presents, or None."""
+    """Return the key in the headers of a request, or None."""
     key = request.headers.get(KEY)
     if key is None:
         given = request.headers.get("authorization", "")

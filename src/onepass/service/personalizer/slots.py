@@ -43,7 +43,7 @@ class Slot(Body, frozen=True, kw_only=True):
 
 
 class MultiSlotRankRequest(Body, frozen=True, kw_only=True):
-    """Request for a ranking of several slots."""
+    """Body of a request of Personalizer's API for a ranking of actions in several slots."""
 
     actions: list[ranking.Action]
     slots: list[Slot]
@@ -53,14 +53,14 @@ class MultiSlotRankRequest(Body, frozen=True, kw_only=True):
 
 
 class SlotReward(Body, frozen=True, kw_only=True):
-    """Reward of a slot."""
+    """Reward `value` of the action shown in the slot with the id `slot_id`."""
 
     slot_id: str
     value: float
 
 
 class MultiSlotRewardRequest(Body, frozen=True, kw_only=True):
-    """Rewards of slots."""
+    """Body of a request of Personalizer's API with the rewards of several slots."""
 
     reward: list[SlotReward]
 
@@ -118,7 +118,7 @@ async def activate(call: Call) -> Response:
 
 
 def check_slots(asked: MultiSlotRankRequest) -> None:
-    """Raise Problem for slots that cannot be filled with the actions of the request."""
+    """Raise Problem if the slots of the request `asked` cannot be filled with its actions."""
     ranking.check_actions(asked.actions)
     names, slots = {action.id for action in asked.actions}, asked.slots
     baselines = [slot.baseline_action for slot in slots]
@@ -136,7 +136,7 @@ def check_slots(asked: MultiSlotRankRequest) -> None:
 
 
 def slot_event_id(event: str, number: int) -> str:
-    """Return the id of the decision for a slot. Slots are numbered from 0."""
+    """Return the id of the decision for slot `number`, from 0, of the event with the id `event`."""
     if number == 0:
         return event
     text = f"{event} slot {number + 1}"

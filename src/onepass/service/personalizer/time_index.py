@@ -40,7 +40,7 @@ def decision_times(store: Store, loop: str) -> tuple[int, int] | None:
 
 
 def has_decisions_between(store: Store, loop: str, begin: int, end: int) -> bool:
-    """Return True if there is a decision in a span of time, in microseconds."""
+    """Return True if there is a decision from `begin` to `end`, in microseconds."""
     for record in store.read(seq_before(store, begin), None, ("decision",), loop):
         assert isinstance(record, Decision)
         if begin <= record.time <= end:

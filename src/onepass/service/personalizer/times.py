@@ -22,7 +22,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return seconds as an ISO 8601 duration."""
+    """Return a number of seconds as an ISO 8601 duration, such as PT10M."""
     minutes, rest = divmod(seconds, 60.0)
     hours, minutes = divmod(int(minutes), 60)
     parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else ""]
