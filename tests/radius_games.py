@@ -41,9 +41,13 @@ CASES = {
     "OFUL": Case(lambda theory: op.OFUL(dim=DIM, reg=REG, exploration=theory)),
     "SOFUL": Case(lambda theory: op.SOFUL(dim=DIM, size=2, reg=REG, exploration=theory)),
     "CBSCFD": Case(lambda theory: op.CBSCFD(dim=DIM, size=2, reg=REG, exploration=theory)),
+    "CBSCFD, half": Case(lambda theory: op.CBSCFD(dim=DIM, size=2, reg=REG, compensation=0.5, exploration=theory)),
     "DBSLinUCB": Case(lambda theory: op.DBSLinUCB(dim=DIM, size=1, error=4.0, reg=REG, exploration=theory)),
     "DBSLinUCB, rfd": Case(
         lambda theory: op.DBSLinUCB(dim=DIM, size=1, error=4.0, reg=REG, base="rfd", exploration=theory)
+    ),
+    "DBSLinUCB, half": Case(
+        lambda theory: op.DBSLinUCB(dim=DIM, size=1, error=4.0, reg=REG, base="half", exploration=theory)
     ),
     "PSILinUCB, all directions": Case(lambda theory: op.PSILinUCB(dim=DIM, rank=DIM, reg=REG, exploration=theory)),
     "HvtUCB, t 2.1": heavy(op.HvtUCB, 2.1, 80),

@@ -7,7 +7,7 @@ import pytest
 
 import dense
 import onepass as op
-from counts import repetitions
+from counts import LONG, repetitions
 from onepass.design import DyadicSketches, RandomProjection, contract, truncation
 from onepass.design.design import check_common
 from onepass.design.frequent_directions import ridge_of
@@ -15,7 +15,9 @@ from onepass.design.random_projection import projection_share
 from onepass.design.sketch import init_rule_sketch, is_valid_rule_sketch
 from onepass.design.truncation import Sums, Truncation
 from onepass.estimator import contract as estimators
+from onepass.estimator.radii import confidence_radius
 from onepass.extend import Design, savable
+from onepass.foundation import state
 from onepass.testing import check_design
 
 DIM, SIZE = 24, 2
@@ -219,6 +221,106 @@ def test_ridge_regression_on_them_solves_their_matrix():
     np.testing.assert_allclose(
         estimators.parameter(state), np.linalg.solve(contract.matrix(state.design), moment), rtol=1e-8
     )
+
+
+@pytest.mark.parametrize("kind", [0.0, 0.5, 1.0] + ["last half", "signs"] * LONG)
+def test_merged_blocks_keep_the_sum_of_their_bounds(kind):
+    """In all phases, and after further rows; the other design does not change."""
+    phases = set()
+    for error in (2.0, 60.0):
+        for first, second in ((20, 150), (150, 150), (4, 3), (0, 60), (60, 0)):
+            one, two = (DyadicSketches(sketch(kind, 0.37), error=error) for _ in range(2))
+            parts = [STREAMS["flat"][:first], 0.9 * STREAMS["changing"][:second]]
+            one.append(parts[0])
+            two.append(parts[1])
+            held, met = two.matrix(), (one.state.phase, two.state.phase)
+            one.merge(two)
+            np.testing.assert_array_equal(two.matrix(), held)
+            for more in (0, 40):
+                parts.append(STREAMS["decaying"][:more])
+                rows = np.vstack(parts)
+                gap = np.linalg.norm(0.37 * np.eye(DIM) + rows.T @ rows - one.append(parts[-1]).matrix(), 2)
+                assert gap <= one.error_bound() + 1e-8
+                assert one.error_bound() <= 4 * error * (1 + 1e-9) + 1e-8
+                inverse = np.linalg.inv(one.matrix())
+                solved = np.stack([one.solve(axis) for axis in np.eye(DIM)])
+                np.testing.assert_allclose(solved, inverse, rtol=0, atol=1e-8 * np.abs(inverse).max())
+                assert one.log_det() == pytest.approx(np.linalg.slogdet(one.matrix())[1], abs=1e-6)
+                assert op.from_bytes(op.to_bytes(one)).matrix().tolist() == one.matrix().tolist()
+            phases.add((*met, one.state.phase))
+    assert len(phases) > 1
+
+
+def test_the_block_after_the_last_takes_no_memory():
+    for kind in (0.0, "last half", "signs"):
+        design = DyadicSketches(sketch(kind, 0.37), error=0.5).append(STREAMS["flat"])
+        assert design.state.phase == 1
+        assert state.nbytes(design.state.active) <= 400
+        assert DyadicSketches(sketch(kind, 0.37, dim=2), error=0.5).memory_usage() <= 400  # exact from the first row
+
+
+def radius_of(design, raised, rows, noise, bound, length, delta):
+    """The formula by dense matrices; the ridge was `raised` once there are several blocks."""
+    reg, error = design.reg, design.error_bound()
+    least = reg + (raised if design.state.frozen else 0.0)
+    grown = np.linalg.slogdet(design.matrix())[1] - DIM * np.log(reg) + DIM * np.log1p(error / least)
+    gain = min(grown, DIM * np.log1p(len(rows) * length**2 / (DIM * reg)))
+    assert gain >= np.linalg.slogdet(np.eye(DIM) + rows.T @ rows / reg)[1] * (1 - 1e-9)
+    spread = np.sqrt((1 + error / least) * (gain + 2 * np.log(1 / delta)))
+    return noise * spread + bound * (reg + error) / np.sqrt(least)
+
+
+@pytest.mark.parametrize("kind", [0.0, 1.0, "last half"])
+def test_the_radius_over_any_sketch_follows_from_its_error(kind):
+    rows, given = STREAMS["flat"], (0.5, 2.0, 1.0, 0.1)
+    for error in (2.0, 8.0):
+        design = DyadicSketches(sketch(kind, 0.37), error=error)
+        for t, row in enumerate(rows, 1):
+            design.append(row)
+            if t % 10 == 0:
+                radius, raised = confidence_radius(design.state, t, *given), contract.sums(design.state).shed
+                want = radius_of(design, raised if kind == 1.0 else 0.0, rows[:t], *given)
+                assert radius == pytest.approx(want, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [0.0, 0.5, 1.0])
+def test_the_set_holds_the_parameter_in_all_rounds_over_any_sketch(kind, capsys):
+    """Rows are the widest of 8, so that they depend on the sketch; the set is looked at after every row."""
+    games, delta, noise, lost, largest = repetitions(20, 1000), 0.1, 0.5, 0, 0.0
+    for seed in range(games):
+        rng, worst = np.random.default_rng([seed, 14]), 0.0
+        theta = rng.standard_normal(DIM)
+        theta *= 2.0 / np.linalg.norm(theta)
+        learned = op.Ridge(DyadicSketches(sketch(kind, 0.37), error=8.0)).begin()
+        for t in range(1, 61):
+            offered = rng.standard_normal((8, DIM))
+            offered /= np.linalg.norm(offered, axis=1, keepdims=True)
+            row = offered[np.argmax(contract.inverse_quadratic(learned.design, offered))]
+            learned = estimators.update(learned, row, float(row @ theta + noise * rng.standard_normal()))
+            gap = estimators.parameter(learned) - theta
+            error = np.sqrt(gap @ contract.matrix(learned.design) @ gap)
+            worst = max(worst, float(error / estimators.radius(learned, t, noise, 2.0, 1.0, delta)))
+        assert contract.error_bound(learned.design) > 1.0
+        lost, largest = lost + (worst > 1.0), max(largest, worst)
+    with capsys.disabled():
+        print(f"\nDyadicSketches, {kind}: {lost} of {games} missed; largest error / radius {largest:.4f}")
+    assert lost <= delta * games
+
+
+REFUSED = {
+    "RandomProjection": lambda: op.Ridge(sketch("signs", 1.0)),
+    "DyadicSketches": lambda: op.Ridge(DyadicSketches(sketch("signs", 1.0), error=1.0)),
+    "LastHalf": lambda: op.Ridge(sketch("last half", 1.0)),
+    "with step=1.0 on DyadicSketches": lambda: op.OnlineNewton(DyadicSketches(sketch(0.0, 1.0), error=1.0)),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_a_bandit_refuses_theory_on_a_design_without_a_radius(words):
+    with pytest.raises(ValueError, match=f"no theoretical radius.*{words}"):
+        op.Bandit(REFUSED[words](), op.UCB(op.Theory()))
+    with pytest.raises(ValueError, match="no theoretical radius"):
+        op.Bandit(op.Disjoint(REFUSED[words](), compact=False), op.UCB(op.Theory()))
 
 
 def test_half_compensation_halves_the_error_of_a_cut():

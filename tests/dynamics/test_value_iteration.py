@@ -93,6 +93,13 @@ def test_states_after_which_nothing_comes_have_value_0():
     assert low < 0.5 < 1.0 < high
 
 
+def test_a_next_state_is_stored_once():
+    agent = OptimisticValueIteration(STEPS, STATES * ACTIONS, estimator="ridge")
+    play(agent, 50, None)
+    for one in (agent, agent.copy()):
+        assert files.read(op.to_bytes(one))[1]["counts"].tolist() == [ACTIONS] * STATES
+
+
 def test_the_multiplier_of_the_theorem_is_that_of_jin_et_al():
     assert jin_multiplier(5, 3, 100, 0.1) == pytest.approx(3 * 5 * np.sqrt(np.log(2 * 3 * 500 / 0.1)))
     assert jin_multiplier(5, 3, 100, 0.1, constant=0.1) == pytest.approx(0.1 * jin_multiplier(5, 3, 100, 0.1))
@@ -137,6 +144,7 @@ def test_a_copy_and_a_file_continue_as_the_agent_does(options):
     ("name", "change"),
     [
         ("steps", lambda steps: steps + STEPS),
+        ("places", lambda places: places + STATES * ACTIONS),
         ("counts", lambda counts: -counts),
         ("following", lambda rows: rows[1:]),
         ("rows", lambda rows: rows[1:]),

@@ -148,7 +148,7 @@ def test_the_dyadic_radius_counts_the_directions_of_all_blocks(base):
     assert radius >= needed
 
 
-@pytest.mark.parametrize("base", ["fd", "rfd"])
+@pytest.mark.parametrize("base", ["fd", "half", "rfd"])
 @pytest.mark.parametrize(
     ("noise", "bound", "length", "delta", "reg"),
     [(0.5, 3.0, 2.0, 0.01, 0.37), (2.0, 0.3, 0.7, 0.2, 4.0), (0.1, 7.0, 5.0, 1e-4, 50.0)],
@@ -172,6 +172,9 @@ def test_dyadic_radii_equal_the_formula(noise, bound, length, delta, reg, base):
         if base == "fd":
             want = noise * np.sqrt((common + m * np.log1p(tail)) * (1 + sigma / reg))
             want += bound * (reg + sigma) / np.sqrt(reg)
+        elif base == "half":
+            ridge, inside = reg + sigma / 2, common + m * np.log1p(t * length**2 / (m * (reg + sigma)))
+            want = noise * np.sqrt(inside * (1 + sigma / 2 / ridge)) + bound * np.sqrt(ridge)
         else:
             want = noise * np.sqrt(common + m * np.log1p(tail + (sigma - weighted / m) / reg))
             want += bound * np.sqrt(reg + sigma)

@@ -185,7 +185,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
 
     @composite
     def learn_one(self, x: Any, y: Any, classes: Any = None) -> Self:
-        """Learn one example, as `partial_fit` does, with less overhead.
+        """Learn one more example, with less overhead than `partial_fit`.
 
         Parameters
         ----------
@@ -560,7 +560,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
 
     @composite
     def learn_one(self, x: Any, y: Any) -> Self:
-        """Learn one example, as `partial_fit` does, with less overhead.
+        """Learn one more example, with less overhead than `partial_fit`.
 
         Parameters
         ----------

@@ -226,9 +226,10 @@ def learn_arm(
 ) -> None:  # fmt: skip
     """Learn the rows with indices `chosen` in one arm, in order.
 
-    rows (n, dim), right (n, 0) and rewards (n,) belong to all arms; see `learn_arms` for factors. The arm is truncated
-    by `rule` when it holds `limit` directions, and `work` are the arrays in which it learns. In a hybrid model, extra
-    (n, k) holds the shared features, and increments (n, k) and targets (n,) are filled for the shared part.
+    rows (n, dim), right (n, 0) and rewards (n,) belong to all arms. Contexts may also be outer products of rows (n,
+    d_u) and right (n, d_a). The arm is truncated by `rule` when it holds `limit` directions, and `work` are the arrays
+    in which it learns. In a hybrid model, extra (n, k) holds the shared features, and increments (n, k) and targets
+    (n,) are filled for the shared part.
     """
     dim, k, hold = arena.basis.shape[1], arena.cross.shape[1], arena.root.shape[1]
     space, slots = gather(arena, arm_rule, arm_id, work)
@@ -279,8 +280,8 @@ def learn_arms(
     """Learn rows in the arms arm_ids[begin:end]: arm g learns rows order[starts[g]:starts[g + 1]].
 
     No other arm is touched. Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u) and right
-    (n, d_a). An arm is truncated by `rule` when it holds `limit` directions. The other arguments are those of
-    `learn_arm`.
+    (n, d_a). An arm is truncated by `rule` when it holds `limit` directions. In a hybrid model, extra (n, k) holds the
+    shared features, and increments (n, k) and targets (n,) are filled for the shared part.
     """
     reach, most = 0, 0
     for g in range(begin, end):
@@ -313,7 +314,10 @@ def learn_one(
 
 @compiled
 def error_bound(arena: ArenaState, rule: Any, count: int) -> float:
-    """Return the largest bound on ||A - A_hat||_2 of the first `count` arms, with the rounding of their roots."""
+    """Return the largest bound of ||A - A_hat||_2 over the first `count` arms.
+
+    A is the design of an arm, and A_hat its sketch, truncated by `rule`. The bound contains rounding errors.
+    """
     bound, eps = 0.0, float(np.finfo(arena.basis.dtype).eps)
     for arm_id in range(count):
         sums = sums_of(arena, arm_id)

@@ -191,8 +191,10 @@ class PackedStore:
         self, arm_ids: np.ndarray, starts: np.ndarray, order: np.ndarray, rows: np.ndarray, right: np.ndarray,
         rewards: np.ndarray, extra: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Learn groups of rows, one group for each arm; the arguments are those of `ModelStore.learn`.
+        """Learn groups of rows, one group for each arm: arm_ids[g] learns rows order[starts[g]:starts[g + 1]].
 
+        Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u) and right (n, d_a); extra (n,
+        k) holds the shared features of a hybrid model. Returns increments (n, k) and targets (n,) for its shared part.
         Threads share the arms in blocks. One thread computes each arm, so results do not depend on the number of
         threads.
         """

@@ -104,7 +104,7 @@ def copy_slot(copy: ArenaState, arena: ArenaState, slot: int) -> None:
 
 @compiled
 def copy_arms(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> None:
-    """Copy the entries and the slots of some arms into a copy of the arena."""
+    """Copy everything that the arena holds about some arms, their directions included, into a copy of the arena."""
     for arm_id in arm_ids:
         copy.first[arm_id], copy.outside[arm_id] = arena.first[arm_id], arena.outside[arm_id]
         copy.used[arm_id], copy.n_slots[arm_id] = arena.used[arm_id], arena.n_slots[arm_id]

@@ -205,7 +205,8 @@ def radius_of_arm(
 
     `prior` is the subspace that the arm began with.
 
-    `rule` is the design's truncation rule, and `facts` and `constants` are described in estimator/radii.py.
+    `rule` is the design's truncation rule, `facts` holds the size of the model, and `constants` are those of the
+    theorem.
     """
     return radius_by(rule, facts, constants)
 

@@ -252,8 +252,8 @@ def evaluate_factors(
     """Return predicted rewards (n, K) and x^T A^-1 x (n, K) for contexts vec(u v_a^T).
 
     left (n, d_u) holds the users' factors u, right (K, d_a) the arms' factors v_a, and d_u d_a = dim. Few users cost
-    one pass over the arena each. For many users, Q vec(u v^T) = (Q v) u, so every arm's directions are multiplied by
-    its v once, for all users.
+    one pass over the arena each. For many users, every arm's directions are first multiplied by its factor v, once for
+    all users.
     """
     means, widths = np.empty((left.shape[0], arm_ids.size)), np.empty((left.shape[0], arm_ids.size))
     empty, block = np.empty((0, 0), left.dtype), max(1, PROJECTED // max(arena.top, 1))
@@ -274,10 +274,11 @@ def evaluate_factors(
 def exploration_scales(
     arena: ArenaState, rule: Any, limit: int, arm_rule: Any, arm_ids: np.ndarray, theory: np.ndarray
 ) -> np.ndarray:
-    """Return the multipliers (K,) of the exploration width; `theory` is as in `ModelStore.exploration_scales`.
+    """Return the multiplier (K,) of the exploration width for each of K arms.
 
-    Radii are those of each arm's own model, by the rule of its design or its estimator. An arm with id NONE has the
-    radius of the prior.
+    `theory` holds (noise, parameter_bound, row_bound, delta) if the multipliers are to be confidence radii; if it is
+    empty, the multiplier is the noise unit of the rows of all arms together. Radii are those of each arm's own model,
+    by the rule of its design or its estimator. An arm with id NONE has the radius of the prior.
     """
     if theory.size == 0:
         nu = unit_of_arms(arm_rule, arena.memory, arena.rows)

@@ -75,7 +75,8 @@ class DelayLaws:
     def add(self, arm: Any, k: int, stage: int) -> None:
         """Count a conversion of an arm, and test the arm's delays if they are due for a test.
 
-        `arm` is None for arms without names. `k` and `stage` are the arguments of `DelayLaw.add`.
+        `arm` is None for arms without names. `k` is the index, on a grid of ages, of the age that the decision has
+        reached, and `stage` the index of the conversion's delay, at most k.
         """
         self.common.add(k, stage)
         if arm is None:

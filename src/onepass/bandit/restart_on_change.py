@@ -76,7 +76,7 @@ class RestartOnChange(SharedObject):
 
     @reading
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, **options: Any) -> Decision:
-        """Choose an arm, or a list of `k` arms, as `Bandit.decide` does.
+        """Choose an arm, or a list of `k` arms, with the method `decide` of the bandit.
 
         Parameters
         ----------

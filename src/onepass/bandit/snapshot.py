@@ -36,7 +36,7 @@ class Snapshot:
         return self._bandit.n_learned
 
     def decide(self, contexts: Any, arms: Any = None, k: int = 1, **options: Any) -> Decision:
-        """Choose an arm, or a list of `k` arms, as `Bandit.decide` would have done.
+        """Choose an arm, or a list of `k` arms, as the bandit would have done when the snapshot was taken.
 
         Parameters
         ----------
@@ -57,7 +57,7 @@ class Snapshot:
         return self._bandit.decide(contexts, arms, k, **options)
 
     def score(self, contexts: Any, arms: Any = None, *, time: Any = None) -> np.ndarray:
-        """Score arms as `Bandit.score` would have done.
+        """Score arms as the bandit would have done when the snapshot was taken.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Snapshot:
     def recommend(
         self, contexts: Any, k: int, arms: Any = None, exclude: Any = None, *, time: Any = None
     ) -> Recommendation:
-        """Recommend the k best arms to each user as `Bandit.recommend` would have done.
+        """Recommend the k best arms to each user, as the bandit would have done when the snapshot was taken.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Snapshot:
         return self._bandit.recommend(contexts, k, arms, exclude, time=time)
 
     def explain(self, contexts: Any, arm: Any = None, other: Any = None, **options: Any) -> Explanation:
-        """Explain the score of an arm as `Bandit.explain` would have done.
+        """Explain the score of an arm, as the bandit would have done when the snapshot was taken.
 
         Parameters
         ----------

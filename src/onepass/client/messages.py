@@ -42,7 +42,7 @@ class DecideOptions(TypedDict, total=False):
 
 
 class Outcome(TypedDict, total=False):
-    """Outcome of a decision, as `outcomes` takes it.
+    """Outcome of a decision, as the method `outcomes` of a client takes it.
 
     Attributes
     ----------

@@ -94,7 +94,11 @@ def _unpack_entry(data: bytes, source: str) -> Entry:
 
 
 class Checkpoint(NamedTuple):
-    """Checkpoint of all shards: its number, the number `seq` of the last change, and that of every shard, by shard."""
+    """Checkpoint of all shards.
+
+    `number` is its number, `seq` the number of the last change in it, and `shards` maps each shard to the number of the
+    shard's last change.
+    """
 
     number: int
     seq: int

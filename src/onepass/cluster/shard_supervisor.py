@@ -69,7 +69,10 @@ class ShardSupervisor:
         return list(self.members)
 
     def start(self, number: int, seq: int = 0, file: Path | None = None) -> None:
-        """Start shard `number` from its checkpoint in `file`, after change `seq`, or empty if there is no file."""
+        """Start shard `number` from the checkpoint in `file`, which contains all changes up to number `seq`.
+
+        Without a file the shard starts empty.
+        """
         self.members[number] = ShardHandle(self.transport.start(self.part, file), seq, file)
 
     def stop(self, number: int) -> None:

@@ -251,7 +251,7 @@ class ShardedBandit(SharedObject):
         eligible: Any = None,
         rest: str = SAMPLED,
     ) -> Decision:
-        """Choose an arm, or a list of `k` arms, for one request or for n requests, as `Bandit.decide`.
+        """Choose an arm, or a list of `k` arms, for one request or for n requests.
 
         The shards send 16 bytes for each arm on offer. With very many arms, offer those that `recommend` returned.
 
@@ -288,7 +288,7 @@ class ShardedBandit(SharedObject):
 
     @reading
     def score(self, contexts: Any, arms: Any = None) -> np.ndarray:
-        """Score arms without side effects, as `Bandit.score`.
+        """Return the scores of arms, from which `decide` takes the largest. Nothing changes.
 
         Parameters
         ----------
@@ -315,7 +315,7 @@ class ShardedBandit(SharedObject):
     def recommend(
         self, contexts: Any, k: int, arms: Any = None, exclude: Sequence[Collection[Hashable]] | None = None
     ) -> Recommendation:
-        """Recommend the k best arms to each of many users, without side effects, as `Bandit.recommend`.
+        """Recommend the k best arms to each of many users. Nothing changes.
 
         With disjoint models and a rule without draws, each shard finds its k best arms. Otherwise all scores are
         gathered in this process.
@@ -345,7 +345,7 @@ class ShardedBandit(SharedObject):
 
     @reading
     def explain(self, contexts: Any, arm: Any = None, other: Any = None, **options: Any) -> Explanation:
-        """Explain the score of an arm, feature by feature, and its difference to another arm, as `Bandit.explain`.
+        """Explain the score of an arm, feature by feature, and its difference to another arm.
 
         Parameters
         ----------
@@ -388,7 +388,7 @@ class ShardedBandit(SharedObject):
     def learn(
         self, contexts: Any, rewards: Any, arm: Any = None, *, allow_repeat: bool = False, seq: int | None = None
     ) -> None:
-        """Learn rows, or the rewards of decisions, as `Bandit.learn`.
+        """Learn rows, or the rewards of decisions.
 
         Parameters
         ----------

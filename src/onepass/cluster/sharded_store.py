@@ -130,7 +130,9 @@ class ShardedStore:
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Learn rows grouped by arm on the shards of these arms.
 
-        `records` are the arms' ids. Arguments and results are described in `ModelStore.learn`.
+        `records` are the arms' ids. Arm records[g] learns rows order[starts[g]:starts[g + 1]]. `right` holds the arms'
+        factors, if rows are the users' factors, and `extra` (n, k) the shared features of a hybrid model. Returns
+        increments (n, k) and targets (n,) for its shared part.
         """
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
         counts, owners, each, places = np.diff(starts), self._owner[records], {}, {}
@@ -153,9 +155,10 @@ class ShardedStore:
     def evaluate(
         self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return predicted rewards (K,) and x^T A^-1 x (K,) of arms, and the updated `extra`.
+        """Return predicted rewards (K,) and x^T A^-1 x (K,) of the arms with ids `records`, and a new `extra` (K, k).
 
-        Arguments and results are those of `ModelStore.evaluate`.
+        There is one row x for each arm, or one for all, and A is the arm's design. `extra` holds the shared features z
+        of a hybrid model, from which each arm subtracts what it explains itself.
         """
         means, squares = np.empty(len(records)), np.empty(len(records))
         for places, (mean, square, rest) in self._ask_shards(

@@ -36,7 +36,7 @@ class TaskPool(Protocol):
 
 
 class ThreadTaskPool:
-    """Pool of threads: compiled code runs in parallel, Python code in turns."""
+    """Pool of threads that runs tasks. Compiled code runs in parallel, Python code only in one thread at a time."""
 
     def __init__(self, count: int):
         self.count = count

@@ -53,7 +53,10 @@ class TopKSearch:
     def recommend(
         self, contexts: Any, k: int, arms: Any, exclude: Sequence[Collection[Hashable]] | None
     ) -> Recommendation:
-        """Recommend the k best arms to each user, as `ShardedBandit.recommend`."""
+        """Recommend the k best of the arms to each user of `contexts`, without the user's excluded arms.
+
+        `exclude` has a collection of arms for each user, or is None. None as `arms` takes all arms.
+        """
         bandit, store, rule = self._bandit, self._store, make_rule(self._bandit.exploration)
         models = bandit.model.estimator
         apart = models.shared is not None or models.arms.family is not None or bandit.model.features is not None

@@ -183,6 +183,15 @@ def refine(state: Any) -> Any:
     raise unregistered_error(state, "refine")
 
 
+@partial(generic, default=True)
+def close(state: Any) -> Any:
+    """Return a sketch of the same type without rows and without room for any: a block that is not needed any more.
+
+    The default returns the state itself, with the memory that it has.
+    """
+    return state
+
+
 @generic
 def sketch_size(state: Any) -> int:
     """Return the number of directions that a sketch keeps when it is cut."""

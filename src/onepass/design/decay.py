@@ -130,10 +130,7 @@ def scale_left(space: Subspace, factor: float) -> Subspace:
 
 @compiled
 def scale_space(space: Subspace, factor: float, reg: float) -> Subspace:
-    """Replace the matrix A that a subspace holds by reg I + factor (A - reg I), in place.
-
-    What the eigenvalues exceed the ridge by, and what the ridge exceeds reg by, is multiplied by the factor.
-    """
+    """Replace the matrix A that a subspace holds by reg I + factor (A - reg I), and return the subspace."""
     used, ridge = space.used, reg + factor * (space.ridge - reg)
     turn, spectrum = np.empty((used, used), space.basis.dtype), np.empty(used)
     if used > 0:

@@ -10,6 +10,7 @@ from onepass.design.truncation import Truncation
 from onepass.foundation import check, files, state
 from onepass.foundation.check import quote
 from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.registry import has_equal_arguments
 from onepass.foundation.rw_lock import reading, writing
 
 LEAST_REG = 4.0  # times the least normal number: 1 / reg has room below the largest
@@ -25,6 +26,7 @@ class Design(files.Owner):
     """
 
     params: dict[str, Any]
+    error_is_certain: bool = True  # False if `error_bound` holds only with some probability
     _state: Any = None
 
     @abstractmethod
@@ -160,7 +162,7 @@ class Design(files.Owner):
         Raises TypeError for designs without a proven bound on the error after merging, and ValueError if their
         parameters differ.
         """
-        if type(other) is not type(self) or other.params != self.params:
+        if not has_equal_arguments(self, other):
             raise ValueError(
                 f"other must be a {quote(self)}, got {quote(other)}; only designs of equal parameters merge"
             )

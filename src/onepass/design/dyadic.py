@@ -222,7 +222,10 @@ def can_take(state: DyadicState, row: np.ndarray, squared_norm: float) -> bool:
 
 @compiled
 def add_row(state: DyadicState, row: np.ndarray, squared_norm: float) -> DyadicState:
-    """Add a row once rows are stored exactly; from dim / 2 directions on, a dense root replaces the subspace."""
+    """Add a row x to the sketch's matrix exactly, A += x x^T, and return the state.
+
+    Once the rows span half of the space, a dense matrix replaces the subspace.
+    """
     whole, dense, phase, sums = state.whole, state.dense, state.phase, add_mass(state.sums, squared_norm)
     dim = whole.basis.shape[1]
     if phase == DENSE:

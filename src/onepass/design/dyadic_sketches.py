@@ -22,7 +22,13 @@ A frozen block is held by its eigenvectors, together with earlier ones. If the a
 common inverse takes the row too; otherwise it is computed again from the active block's spectrum. A row costs the row
 of the sketch and O(dim n) for the n directions held, or O(dim n l) if the inverse is computed again.
 
-`Dyadic` is the faster special form for Frequent Directions; it also merges, and knows confidence radii.
+Two designs merge without a cut: the blocks of one become frozen blocks of the other. Both errors add up, so n merged
+designs have an error of at most 2 n error. Random sketches keep this as well, because the sum of errors exceeds the sum
+of bounds only if one error exceeds its bound. The confidence radius follows from the error bound
+(estimator/radii.py).
+
+`Dyadic` is the faster special form for Frequent Directions. Its radius is smaller, because it comes from their
+spectrum.
 """
 
 from typing import Any, NamedTuple
@@ -32,7 +38,7 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.decay import scale_space
 from onepass.design.design import Design
-from onepass.design.dyadic_blocks import add_rows_to_frozen, join_blocks, rows_above_ridge, with_room
+from onepass.design.dyadic_blocks import add_rows_to_frozen, join_blocks, rows_above_ridge, with_ridge, with_room
 from onepass.design.subspace import (
     Subspace,
     extend,
@@ -51,7 +57,7 @@ from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot, inverse_root_error
 from onepass.foundation.registry import savable
-from onepass.foundation.state import zeros
+from onepass.foundation.state import is_abstract, zeros
 
 BLOCKS, EXACT = 0, 1
 
@@ -66,7 +72,7 @@ class DyadicSketchesSettings(NamedTuple):
 class DyadicSketchesState(NamedTuple):
     """State of dyadic blocks over a sketch: closed blocks, which are frozen, and one active block that takes rows.
 
-    - active: the active block.
+    - active: the active block. Once rows are added exactly, it has no room.
     - whole: inverse of all blocks together. Its first len(spectrum) directions are those of the frozen blocks. Not used
       before a block is frozen.
     - spectrum (n,): eigenvalues of the sum of the frozen blocks' matrices, each without its ridge.
@@ -127,8 +133,10 @@ def freeze(state: DyadicSketchesState) -> DyadicSketchesState:
     raised = state.raised + (ridge - reg)
     whole, spectrum = join_blocks(state.whole, state.spectrum, rows, reg + raised)
     following = contract.refine(state.active)
-    held = state.held + contract.sketch_size(state.active)
+    held = min(state.held + contract.sketch_size(state.active), whole.basis.shape[1])
     full = is_full(held, contract.sketch_size(following), whole.basis.shape[1])
+    if full:
+        following = contract.close(following)
     return DyadicSketchesState(
         active=following,
         whole=whole,
@@ -273,6 +281,45 @@ def decay(state: DyadicSketchesState, factor: float) -> DyadicSketchesState:
     )
 
 
+@contract.merge.for_state(DyadicSketchesState)
+def merge(state: DyadicSketchesState, other: DyadicSketchesState) -> DyadicSketchesState:
+    """Merge two states: what one holds becomes a frozen block of the one that has more blocks."""
+    ours, theirs = (state.phase, state.frozen), (other.phase, other.frozen)
+    base, guest = (state, other) if ours >= theirs else (other, state)
+    if guest.sums.mass == 0.0:
+        return base
+    if base.sums.mass == 0.0:
+        return guest
+    values, vectors, ridge = contract.spectrum(guest)
+    rows, added = rows_above_ridge(values, vectors, ridge), ridge - guest.settings.reg
+    if is_one_block(base):
+        base = freeze(base)
+    raised, lost = base.raised + added, base.lost + base.whole.left + contract.error_bound(guest)
+    whole, held_values = base.whole, base.spectrum
+    if base.phase == EXACT:
+        for i in range(rows.shape[0]):
+            whole, _ = extend(with_room(whole), rows[i])
+        if added > 0.0:
+            lost += whole.left
+            whole = with_ridge(whole, whole.ridge + added)
+    else:
+        whole, held_values = join_blocks(whole, base.spectrum, rows, base.settings.reg + raised)
+        whole = join_active(whole, held_values, base.active, raised)
+    return DyadicSketchesState(
+        active=base.active,
+        whole=whole,
+        spectrum=held_values,
+        phase=base.phase,
+        frozen=base.frozen,
+        held=min(base.held + rows.shape[0], whole.basis.shape[1]),
+        mass=base.mass,
+        lost=lost,
+        raised=raised,
+        sums=add_sums(base.sums, contract.sums(guest)),
+        settings=base.settings,
+    )
+
+
 @savable
 class DyadicSketches(Design):
     """Dyadic blocks of any sketch whose error is at most a known multiple of the sum of squared row lengths.
@@ -299,7 +346,9 @@ class DyadicSketches(Design):
     Each block may use up a share of `error`. It is closed when the next row would exceed this share, and a block with a
     finer sketch is opened. Over `FrequentDirections` there are at most as many blocks as with `Dyadic`. With
     compensation 0.5 (Luo et al. 2019), only half of what is cut off is an error. Over `RandomProjection`, each block
-    keeps its bound with probability 1 - delta.
+    keeps its bound with probability 1 - delta, and so there is no confidence radius (`Theory`).
+
+    The error of n merged designs is at most 2 n `error`.
 
     References
     ----------
@@ -345,6 +394,11 @@ class DyadicSketches(Design):
         return self.sketch.reg
 
     @property
+    def error_is_certain(self) -> bool:  # type: ignore[override]
+        """False if the error bound of the sketch holds only with some probability."""
+        return self.sketch.error_is_certain
+
+    @property
     def n_blocks(self) -> int:
         """Number of blocks so far, with the active one; there is no active block while rows are added exactly."""
         return self.state.frozen + (1 if self.state.phase == BLOCKS else 0)
@@ -352,6 +406,8 @@ class DyadicSketches(Design):
     def begin(self) -> DyadicSketchesState:
         active = self.sketch.begin()
         full = is_full(0, int(contract.sketch_size(active)), self.dim)
+        if full and not is_abstract():
+            active = contract.close(active)
         return DyadicSketchesState(
             active=active,
             whole=init_subspace(self.dim, 0, self.reg, self.dtype),
@@ -389,5 +445,9 @@ class DyadicSketches(Design):
             and bool((state.spectrum >= 0.0).all())
             and is_valid_subspace(state.whole, self.dim)
             and state.spectrum.size <= state.whole.used
-            and self.sketch.refine(state.frozen).consistent(state.active)
+            and (
+                is_valid_sums(contract.sums(state.active))  # all that is read of a closed block
+                if state.phase == EXACT
+                else self.sketch.refine(state.frozen).consistent(state.active)
+            )
         )

@@ -167,7 +167,7 @@ def stack_factor(factor: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def flush(state: ExactState) -> ExactState:
-    """Add the buffered rows to A, and compute the root again from A if it has drifted away from it."""
+    """Add the buffered rows to A, and compute the root again from A if it has become inaccurate."""
     root, gram, log_det, repairs = state.root, state.gram, state.log_det, state.repairs
     if state.waiting > 0 and state.factored > 0:
         fill(gram, stack_factor(gram, state.recent[: state.waiting]))

@@ -101,8 +101,9 @@ def truncate_at_size(
 ) -> tuple[np.ndarray, float, Sums]:
     """Truncate a sketch by Frequent Directions: subtract one eigenvalue from all, and keep those above it.
 
-    It is the first negligible eigenvalue from the size-th on, or else the size-th. Arguments and results are described
-    in `truncation.truncate`.
+    It is the first negligible eigenvalue from the size-th on, or else the size-th. `spectrum` (n,) holds the
+    eigenvalues without the ridge, descending, each known up to `precision`. Returns the kept eigenvalues (k,), the new
+    ridge, and the new totals of what was cut off.
     """
     least = max(negligible_share(eps) * spectrum[0], precision)
     place = first_below(spectrum[: 2 * rule.size], rule.size, least)
@@ -249,8 +250,8 @@ def truncate_at(
 ) -> FrequentDirectionsState:
     """Return the sketch S after subtracting one eigenvalue of S^T S from all others.
 
-    It is the eigenvalue with number `place`, counted from 1; the place - 1 directions above it are kept. `values` and
-    `vectors` are the results of `decompose`.
+    It is the eigenvalue with number `place`, counted from 1; the place - 1 directions above it are kept. `values` are
+    the eigenvalues of S^T S in descending order, and `vectors` its eigenvectors as rows, as `decompose` returns them.
     """
     kept, ridge, sums = subtract_eigenvalue(state.settings, values, state.sums, place, eps_of(state))
     return replace_spectrum(state, vectors, kept, ridge, sums)
@@ -337,6 +338,12 @@ def refine(state: FrequentDirectionsState) -> FrequentDirectionsState:
     """Return a sketch without rows that keeps twice as many directions."""
     rule = state.settings
     return init_sketch_like(state.space.basis, 2 * rule.size, rule.reg, rule.compensation)
+
+
+@contract.close.for_state(FrequentDirectionsState)
+def close(state: FrequentDirectionsState) -> FrequentDirectionsState:
+    rule = state.settings
+    return init_sketch_like(state.space.basis[:, :0], rule.size, rule.reg, rule.compensation)
 
 
 @contract.error_bound.for_state(FrequentDirectionsState)

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from onepass.design.contract import error_bound, sums
+from onepass.design.design import Design
 from onepass.design.dyadic import DyadicState
+from onepass.design.dyadic_sketches import DyadicSketchesState
 from onepass.design.frequent_directions import FrequentDirectionsState
 from onepass.design.projector_splitting import ProjectorSplittingState
+from onepass.design.random_projection import RandomProjectionState
 from onepass.foundation.generic import generic
 
 
@@ -43,3 +46,8 @@ def growth_by_all_blocks(state: DyadicState) -> float:
 def growth_by_splitting(state: ProjectorSplittingState) -> float:
     """Return how much truncations may have raised a projector splitting: 0 before the first, infinity afterwards."""
     return 0.0 if sums(state).shed == 0.0 else np.inf
+
+
+def has_known_growth(design: Design) -> bool:
+    """Return False for sketches of which no bound of the growth is known, however small their error is."""
+    return not isinstance(design.abstract_state, (DyadicSketchesState, RandomProjectionState))

@@ -104,9 +104,10 @@ class ProjectorSplittingState(NamedTuple):
 def truncate_to_rank(
     rule: ProjectorSplittingRule, spectrum: np.ndarray, ridge: float, sums: Sums, dim: int, precision: float, eps: float
 ) -> tuple[np.ndarray, float, Sums]:
-    """Truncate a sketch to its `rank` largest eigenvalues; `truncation.truncate` describes arguments and results.
+    """Return the `rank` largest eigenvalues of a sketch (k,), its new ridge, and the new totals of what was cut off.
 
-    With compensation, what was cut off is spread over all other directions by raising the ridge.
+    `spectrum` (n,) holds the eigenvalues without the ridge, descending, and `dim` is the width of a row. With
+    compensation, what was cut off is spread over all other directions by raising the ridge.
     """
     keep, held, lost = min(rule.rank, spectrum.size), 0.0, 0.0
     for i in range(keep):

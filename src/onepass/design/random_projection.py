@@ -94,7 +94,10 @@ def random_sign(seed: int, row: int, place: int) -> float:
 
 @compiled
 def projection_share(size: int, delta: float) -> float:
-    """Return the bound xi of the error for each unit of squared row norm; it holds with probability 1 - delta."""
+    """Return the number xi with ||S^T S - X^T X||_2 <= xi B, with probability 1 - delta, while ||X||_F^2 <= B.
+
+    S is the random projection of the rows X to `size` rows.
+    """
     return 2.0 * (1.0 / np.sqrt(size) + np.sqrt(1.0 / size + 0.5)) / np.sqrt(size * delta)
 
 
@@ -141,6 +144,14 @@ def refine(state: RandomProjectionState) -> RandomProjectionState:
     rows = np.zeros((4 * size, dim), state.rows.dtype)
     return RandomProjectionState(
         space=init_subspace_like(rows, 0, rule.reg), rows=rows, sums=init_sums(), n_rows=0, settings=fresh
+    )
+
+
+@contract.close.for_state(RandomProjectionState)
+def close(state: RandomProjectionState) -> RandomProjectionState:
+    rule, rows = state.settings, np.zeros((state.rows.shape[0], 0), state.rows.dtype)
+    return RandomProjectionState(
+        space=init_subspace_like(rows, 0, rule.reg), rows=rows, sums=init_sums(), n_rows=0, settings=rule
     )
 
 
@@ -196,7 +207,8 @@ class RandomProjection(Design):
     -----
     `error_bound()` is xi times the sum of the squared lengths of the rows, where xi = 2 u / sqrt(size delta) and u is
     near 0.7. Fix any number B beforehand. With probability 1 - delta, the error is at most xi B as long as the sum is
-    at most B. Rows may depend on all earlier rows and estimates. A row costs O(dim size^2).
+    at most B. Rows may depend on all earlier rows and estimates. A row costs O(dim size^2). There is no radius
+    (`Theory`), because a radius needs an error bound for all numbers of rows together.
 
     Examples
     --------
@@ -205,6 +217,8 @@ class RandomProjection(Design):
     >>> design.matrix().diagonal().round(9).tolist()
     [10.0, 1.0, 1.0]
     """
+
+    error_is_certain = False
 
     def __init__(
         self, *, dim: int, size: int, reg: float = 1.0, delta: float = 0.05, seed: int = 0, dtype: str = "float64"

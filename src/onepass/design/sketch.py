@@ -129,3 +129,9 @@ def refine_sketch(state: SketchState) -> SketchState:
         sums=init_sums(),
         settings=SketchSettings(rule=refine(state.settings.rule), limit=limit, reg=reg),
     )
+
+
+@contract.close.for_state(SketchState)
+def close_sketch(state: SketchState) -> SketchState:
+    rule = state.settings
+    return SketchState(space=init_subspace_like(state.space.basis[:, :0], 0, rule.reg), sums=init_sums(), settings=rule)

@@ -12,7 +12,7 @@ State = TypeVar("State", bound=type)
 
 
 def register_subspace_members(state_class: State) -> State:
-    """Register the reading functions of the contract for a state class; a class decorator.
+    """Register a state class for the functions that read a design, such as `solve` and `log_det`. This is a decorator.
 
     The class needs the fields `space`, the inverse, and `sums`, the truncation totals.
     """

@@ -164,7 +164,7 @@ def project_rows(design: Any, theta: np.ndarray, bound: float) -> None:
 
 @compiled
 def told_noise(nu: float, told: float) -> Noise:
-    """Return a noise estimate with the constant scale `nu` (1 if `nu` is 0), and scale `told` for the next row."""
+    """Return a noise estimate with the constant scale `nu`, 1 if `nu` is 0; `told` is the next row's own scale."""
     return Noise(
         nu=nu if nu > 0.0 else 1.0,
         next=told,
@@ -392,6 +392,10 @@ def precision_of_adaptive(state: AdaptiveResponses) -> np.ndarray:
 def radius_of_adaptive(
     state: AdaptiveResponses, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """Return the radius of HEAVY-OFUL for each of n coordinates, each with failure probability delta / n."""
+    """Return the confidence radius of every coordinate of the next state, by the theorem of HEAVY-OFUL.
+
+    `noise` bounds the noise, `parameter_bound` the parameter's norm and `row_bound` the rows' norm. With probability
+    1 - `delta`, all n coordinates are within the radius at once, delta / n for each.
+    """
     first, n = state.columns[0], len(state.columns)
     return contract.radius(first, first.history.used, noise, parameter_bound, row_bound, delta / n)

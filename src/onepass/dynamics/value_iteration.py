@@ -12,7 +12,8 @@ regression and a bonus of their own: one-pass Huber regression (Wang et al. 2025
 algorithm), in place of the adaptive Huber regression of Huang et al. 2024. The plan is computed again only when the
 determinant of some V_h or Lambda_h has doubled, which happens O(m H log K) times in K episodes (rare switching,
 Abbasi-Yadkori et al. 2011). Here phi has m entries, H is the number of steps of an episode, and V_h is the design of
-the rewards of step h. Rewards are learned in one pass. All transitions are stored, because w_h needs them.
+the rewards of step h. Rewards are learned in one pass. All transitions are stored, because w_h needs them; the features
+of a next state are stored once, however often the agent came to it.
 """
 
 from typing import Any, NamedTuple, Self
@@ -34,6 +35,7 @@ from onepass.foundation.rw_lock import reading, writing
 
 DOUBLED = float(np.log(2.0))  # growth of a log det after which the plan is made anew
 KINDS = ("huber", "ridge")
+ENDED = -1  # in place of the number of a next state
 
 
 class Plan(NamedTuple):
@@ -52,12 +54,11 @@ class Plan(NamedTuple):
 class StepData(NamedTuple):
     """Transitions of one step of an episode.
 
-    `rows` are the features (m,) of the actions taken. `following` are the features (A, m) of the next state with every
-    action, or None at the end of an episode.
+    `rows` are the features (m,) of the actions taken. `places` are the numbers of the next states, or ENDED.
     """
 
     rows: list[np.ndarray]
-    following: list[np.ndarray | None]
+    places: list[int]
 
 
 class SavedValues(NamedTuple):
@@ -65,8 +66,9 @@ class SavedValues(NamedTuple):
 
     - rewards: states of the regressions of rewards, one for each step.
     - gram (H, m, m): the matrix reg I + sum of phi phi^T over the features phi learned at each of the H steps.
-    - steps, counts (n,): step of each transition, and the number of actions after it.
-    - rows (n, m), following (sum of counts, m): features.
+    - steps, places (n,): step of each transition, and the number of its next state, or ENDED.
+    - rows (n, m): features of the actions taken.
+    - counts (s,), following (sum of counts, m): number of actions of every next state, and their features.
     - planned (2, H): log determinants for which the plan was made.
     - coefficients (H, m), reward_bonus, value_bonus (H, m, m): the plan.
     """
@@ -74,8 +76,9 @@ class SavedValues(NamedTuple):
     rewards: tuple[Any, ...]
     gram: np.ndarray
     steps: np.ndarray
-    counts: np.ndarray
+    places: np.ndarray
     rows: np.ndarray
+    counts: np.ndarray
     following: np.ndarray
     planned: np.ndarray
     coefficients: np.ndarray
@@ -101,10 +104,10 @@ class OptimisticValueIteration(files.Owner):
         Size of the noise of rewards, above 0, as for `OnePassHuber`. None estimates it.
     reward_bound : float, default 1.0
         Largest mean of a reward, above 0. Means are assumed to be at least 0. Noise may be of any size.
-    exploration : float, default 3.0
+    exploration : float, default 1.0
         Multiplier beta, at least 0, of the width of a predicted reward, which is added to it. Its unit is the size of
         the noise for "huber", and a unit of reward for "ridge".
-    value_exploration : float, default 0.3
+    value_exploration : float, default 0.6
         Multiplier beta_P, at least 0, of the width of the predicted value of the next state. At step h, counted from 0,
         its unit is (H - h - 1) reward_bound, the largest value of the next state.
     reg : float, default 1.0
@@ -117,10 +120,12 @@ class OptimisticValueIteration(files.Owner):
 
     Notes
     -----
-    The default multipliers are far smaller than those of the theorem, which are too large to be of use.
+    The default multipliers were the most reliable ones on nine chains, squares and random processes
+    (docs/processes.md). They are far smaller than those of the theorem, which are too large to be of use.
     `onepass.dynamics.value_iteration.jin_multiplier` computes the multiplier of the theorem. A decision costs O(A m^2)
-    for A actions. A new plan costs O(K A m^2) for each step of the episode, with K transitions learned at this step.
-    Memory grows by A m numbers for every transition.
+    for A actions. A new plan costs O(K m + S A m^2) for each step of the episode, with K transitions learned at this
+    step, which led to S different states. Memory grows by m numbers for every transition, and by A m numbers for every
+    different state.
 
     References
     ----------
@@ -156,8 +161,8 @@ class OptimisticValueIteration(files.Owner):
         epsilon: float = 1.0,
         nu: float | None = None,
         reward_bound: float = 1.0,
-        exploration: float = 3.0,
-        value_exploration: float = 0.3,
+        exploration: float = 1.0,
+        value_exploration: float = 0.6,
         reg: float = 1.0,
     ) -> None:
         self.n_steps, self.dim = check.integer("n_steps", n_steps, 1), check.integer("dim", dim, 1)
@@ -172,6 +177,8 @@ class OptimisticValueIteration(files.Owner):
         self._estimator = self._make_estimator(epsilon, nu)
         self._rewards = [self._estimator.begin() for _ in range(self.n_steps)]
         self._data = [StepData([], []) for _ in range(self.n_steps)]
+        self._states: list[np.ndarray] = []  # features (A, m) of every next state
+        self._numbers: dict[bytes, int] = {}  # number of a next state by its features
         self._plans: list[Plan] = []
         if not states.is_abstract():
             self._gram = self.reg * np.tile(np.eye(self.dim), (self.n_steps, 1, 1))  # Lambda_h
@@ -271,7 +278,7 @@ class OptimisticValueIteration(files.Owner):
             self._rewards[h] = contract.update(state, row, value)
             self._gram[h] += np.outer(row, row)
             self._data[h].rows.append(row.copy())
-            self._data[h].following.append(following)
+            self._data[h].places.append(ENDED if following is None else self._number(following))
 
     @writing
     def end_episode(self) -> bool:
@@ -310,9 +317,8 @@ class OptimisticValueIteration(files.Owner):
         for h in reversed(range(self.n_steps)):
             state, inverse = self._rewards[h], np.linalg.inv(self._gram[h])
             target = np.zeros(self.dim)
-            if plans:
-                for row, value in zip(self._data[h].rows, self._next_values(h, plans[-1]), strict=True):
-                    target += value * row
+            if plans and self._data[h].rows:
+                target = self._next_values(h, plans[-1]) @ np.stack(self._data[h].rows)
             unit = contract.noise_unit(state) or 1.0
             bonus = self.exploration * unit
             following = self.value_exploration * (self.n_steps - h - 1) * self.reward_bound
@@ -325,15 +331,23 @@ class OptimisticValueIteration(files.Owner):
             )
         return plans[::-1]
 
+    def _number(self, phis: np.ndarray) -> int:
+        """Return the number of the state with features `phis`, which is stored if it is new."""
+        number = self._numbers.setdefault(phis.tobytes(), len(self._states))
+        if number == len(self._states):
+            self._states.append(phis)
+        return number
+
     def _next_values(self, h: int, plan: Plan) -> np.ndarray:
         """Return V_{h+1} of the states after the transitions of step h, with 0 at the end of an episode."""
-        following = self._data[h].following
-        counts = [0 if phis is None else len(phis) for phis in following]
-        out, known = np.zeros(len(following)), np.flatnonzero(counts)
-        if known.size:
-            q = self._q(h + 1, plan, np.concatenate([phis for phis in following if phis is not None]))
-            starts = np.concatenate([[0], np.cumsum(np.asarray(counts)[known])[:-1]])
-            out[known] = np.maximum.reduceat(q, starts)
+        places = np.array(self._data[h].places)
+        out, known = np.zeros(len(places)), places != ENDED
+        if known.any():
+            distinct, which = np.unique(places[known], return_inverse=True)
+            states = [self._states[i] for i in distinct]
+            q = self._q(h + 1, plan, np.concatenate(states))
+            starts = np.cumsum([0, *map(len, states[:-1])])
+            out[known] = np.maximum.reduceat(q, starts)[which]
         return out
 
     def _q(self, h: int, plan: Plan, phis: np.ndarray) -> np.ndarray:
@@ -376,14 +390,14 @@ class OptimisticValueIteration(files.Owner):
     def contents(self) -> files.Contents:
         nothing = np.zeros((0, self.dim))
         rows = [row for data in self._data for row in data.rows]
-        following = [nothing if phis is None else phis for data in self._data for phis in data.following]
         state = SavedValues(
             rewards=tuple(self._rewards),
             gram=self._gram,
             steps=np.repeat(np.arange(self.n_steps), [len(data.rows) for data in self._data]),
-            counts=np.array([len(phis) for phis in following], np.int64),
+            places=np.array([place for data in self._data for place in data.places], np.int64),
             rows=np.stack(rows) if rows else nothing,
-            following=np.concatenate(following) if following else nothing,
+            counts=np.array([len(phis) for phis in self._states], np.int64),
+            following=np.concatenate(self._states) if self._states else nothing,
             planned=self._planned,
             coefficients=np.stack([plan.coefficients for plan in self._plans]),
             reward_bonus=np.stack([plan.reward_bonus for plan in self._plans]),
@@ -403,8 +417,9 @@ class OptimisticValueIteration(files.Owner):
             rewards=tuple(agent._rewards),
             gram=square,
             steps=counts,
-            counts=counts,
+            places=counts,
             rows=empty,
+            counts=counts,
             following=empty,
             planned=states.zeros(2, steps),
             coefficients=states.zeros(steps, m),
@@ -414,10 +429,11 @@ class OptimisticValueIteration(files.Owner):
         saved = held.take(template, agent._is_consistent)
         agent._rewards, agent._gram, agent._planned = list(saved.rewards), saved.gram, saved.planned
         agent._plans = [Plan(*parts) for parts in zip(saved.coefficients, saved.reward_bonus, saved.value_bonus)]
-        ends = np.cumsum(saved.counts)
-        for h, row, count, end in zip(saved.steps.tolist(), saved.rows, saved.counts.tolist(), ends.tolist()):
+        for phis in np.split(saved.following, np.cumsum(saved.counts)[:-1]) if len(saved.counts) else ():
+            agent._number(phis.copy())
+        for h, row, place in zip(saved.steps.tolist(), saved.rows, saved.places.tolist()):
             agent._data[h].rows.append(row)
-            agent._data[h].following.append(saved.following[end - count : end] if count else None)
+            agent._data[h].places.append(place)
         return agent
 
     def _is_consistent(self, saved: SavedValues) -> bool:
@@ -428,9 +444,10 @@ class OptimisticValueIteration(files.Owner):
             saved.gram.shape == saved.reward_bonus.shape == saved.value_bonus.shape == square
             and (saved.planned.shape, saved.coefficients.shape) == ((2, steps), (steps, m))
             and saved.rows.shape == (n, m)
-            and saved.steps.shape == saved.counts.shape == (n,)
+            and saved.steps.shape == saved.places.shape == (n,)
             and bool(((saved.steps >= 0) & (saved.steps < steps)).all())
-            and bool((saved.counts >= 0).all())
+            and bool(((saved.places >= ENDED) & (saved.places < len(saved.counts))).all())
+            and bool((saved.counts > 0).all())
             and saved.following.shape == (int(saved.counts.sum()), m)
             and all(self._estimator.consistent(state) for state in saved.rewards)
         )

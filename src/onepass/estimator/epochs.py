@@ -56,7 +56,7 @@ def add_play(epoch: Epoch, row: np.ndarray, reward: float) -> Epoch:
 
 @compiled
 def reset_epoch(epoch: Epoch) -> Epoch:
-    """Return the epoch without plays, so that the next arm can be played several times in a row."""
+    """Return the epoch with no rewards counted, so that the next arm can be played several times in a row."""
     return Epoch(row=epoch.row, rewards=epoch.rewards, played=0)
 
 

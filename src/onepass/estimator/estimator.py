@@ -34,6 +34,7 @@ class Estimator(ABC):
     options: dict[str, Any]  # what the constructor was given beside the design, as plain data
     takes_nu = False  # whether `learn` may be told the noise scale of a row
     has_radius = True  # whether a theoretical radius is known
+    no_radius = "without theory="  # in which case it is not
     repeats_arms = False  # whether an arm is played several times in a row
     family: Any = (
         None  # of rewards (families.py), as `contract.link` says it of the state; None: any, x^T theta is the mean
@@ -83,7 +84,7 @@ def check_radius(theory: Theory | None, estimator: Estimator) -> None:
     kind, own = type(estimator).__name__, estimator.options.get("theory")
     if not estimator.has_radius:
         raise ValueError(
-            f"exploration must be a number for {kind}: it has no theoretical radius (here, without theory=)"
+            f"exploration must be a number for {kind}: it has no theoretical radius (here, {estimator.no_radius})"
         )
     bounds = (theory.parameter_bound, theory.row_bound, theory.delta)
     if own is not None and (own.parameter_bound, own.row_bound, own.delta) != bounds:

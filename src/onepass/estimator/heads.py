@@ -63,7 +63,7 @@ def solve_rows(design: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def forget_heads(state: RidgeHeads, factor: float) -> RidgeHeads:
-    """Return the state in which all past rows count `factor` times, at a cost that does not depend on the heads."""
+    """Return the state in which all past rows count `factor` times. The cost does not depend on the number of heads."""
     scale = state.scale * factor
     if scale < SMALLEST:
         state.moment[:] *= scale

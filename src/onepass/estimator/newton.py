@@ -112,10 +112,11 @@ def project_onto_ball(design: Any, theta: np.ndarray, bound: float) -> bool:
 
 @compiled
 def project_by_spectrum(values: np.ndarray, vectors: np.ndarray, rest: float, theta: np.ndarray, bound: float) -> bool:
-    """Project theta onto ||theta|| <= bound, as `project_onto_ball` does, for a matrix whose spectrum is known.
+    """Project theta onto ||theta|| <= bound in the norm of a matrix with known spectrum, in place.
 
-    values, vectors and rest are the results of `contract.spectrum`. Eigenvalues and lengths are scaled by powers of two
-    near the largest, so that no square overflows.
+    values (k,) are its eigenvalues, vectors (k, dim) its eigenvectors as rows, and `rest` is the eigenvalue in all
+    other directions. Eigenvalues and lengths are scaled by powers of two near the largest, so that no square overflows.
+    Returns True if theta was outside.
     """
     square = float(dot(theta, theta))
     if not square > bound * bound:

@@ -130,7 +130,11 @@ def update_noise(noise: Noise, reward: float, residual: float, leverage: float, 
 def update_noise_by(
     noise: Noise, reward: float, residual: float, leverage: float, t: int, rise: float, fall: float
 ) -> tuple[Noise, bool]:
-    """Return the results of `update_noise`, given the factors `rise` and `fall` that `median_steps` returns."""
+    """Return the noise estimate after the t-th row, and True if many earlier rewards equal its reward.
+
+    `residual` is the reward minus x^T theta, and `leverage` is x^T A^-1 x, both before the row. `rise` and `fall` are
+    the factors by which the running median of residuals rises and falls.
+    """
     away, size, mean, square = min(abs(residual), 1.0 / LEAST), noise.size, noise.mean, noise.square
     unusual, usual, votes, first = noise.unusual, noise.usual, noise.votes, noise.first
     second, more, common = noise.second, noise.more, False

@@ -34,7 +34,7 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.contract import solve
 from onepass.design.design import Design
-from onepass.design.potential_growth import potential_growth
+from onepass.design.potential_growth import has_known_growth, potential_growth
 from onepass.design.truncation import UNKNOWN
 from onepass.estimator.arm_update_rules import NewtonSteps, RidgeSums, arm_step, radius_of_steps, record_cut
 from onepass.estimator.contract import forget, merge, radius, update
@@ -43,6 +43,7 @@ from onepass.estimator.newton import forget_rows, step_on_squared_loss
 from onepass.estimator.radii import Constants
 from onepass.foundation import check
 from onepass.foundation import state as states
+from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
@@ -216,7 +217,16 @@ class OnlineNewton(Estimator):
     def __init__(self, design: Design, *, step: float = 1.0) -> None:
         self.design = check_design(design)
         self.options: dict[str, Any] = {"step": check.positive("step", step)}
-        self.has_radius: Any = self.options["step"] == 1.0
+
+    @property
+    def has_radius(self) -> bool:  # type: ignore[override]
+        """True if step is 1 and the growth of the design by truncation is known."""
+        return self.options["step"] == 1.0 and has_known_growth(self.design)
+
+    @property
+    def no_radius(self) -> str:  # type: ignore[override]
+        """Words that say in which case no confidence radius is known."""
+        return f"with step={self.options['step']!r} on {quote(self.design)}"
 
     def begin(self) -> OnlineNewtonState:
         (design, theta), known = init_design_and_theta(self.design), Energy(gained=0.0, rise=0.0, lift=0.0)

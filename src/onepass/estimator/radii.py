@@ -2,9 +2,18 @@
 
     R sqrt(log(det A / det(reg I)) + 2 log(1 / delta)) + H sqrt(ridge)        OFUL (Abbasi-Yadkori et al. 2011)
 
-For Frequent Directions, the radii of Wen, Yin et al. are used (`sketch_radius`). `noise` is R (sub-Gaussian),
-`parameter_bound` is H >= ||theta_*||, `row_bound` is L >= ||x||, and `rounds` is the number of rows learned. A shared
-design and an arm of an arena use the same function, `radius_by`, with the truncation rule of their design.
+For Frequent Directions, the radii of Wen, Yin et al. are used (`sketch_radius`). For dyadic blocks over another sketch,
+the radius follows from the error bound alone (`error_radius`). `noise` is R (sub-Gaussian), `parameter_bound` is H >=
+||theta_*||, `row_bound` is L >= ||x||, and `rounds` is the number of rows learned. A shared design and an arm of an
+arena use the same function, `radius_by`, with the truncation rule of their design.
+
+All radii of sketches come from one inequality. Let A = reg I + X^T X be exact, A_hat the sketch, and eta the noise.
+Then theta = A_hat^-1 X^T r, and
+
+    ||theta_* - theta||_A_hat <= ||X^T eta||_(A_hat^-1) + ||(A_hat - X^T X) theta_*||_(A_hat^-1)
+    ||X^T eta||_(A_hat^-1)    <= sqrt(c) R sqrt(log(det A / det(reg I)) + 2 log(1 / delta))      if A <= c A_hat
+
+where the second line holds in all rounds together with probability 1 - delta (Abbasi-Yadkori et al. 2011, theorem 1).
 """
 
 from functools import partial
@@ -12,13 +21,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from onepass.design.contract import log_det, sums
+from onepass.design.contract import error_bound, log_det, sums
+from onepass.design.design import Design
 from onepass.design.dyadic import SKETCHED, DyadicState
+from onepass.design.dyadic_sketches import DyadicSketchesState, is_one_block
 from onepass.design.exact import ExactRule, ExactState
 from onepass.design.frequent_directions import FrequentDirectionsRule, FrequentDirectionsState
 from onepass.design.projector_splitting import ProjectorSplittingRule, ProjectorSplittingState
+from onepass.design.sketch import SketchState
 from onepass.design.truncation import Sums, init_sums
-from onepass.foundation.generic import compiled, generic
+from onepass.foundation.generic import compiled, generic, is_registered
 
 
 class Facts(NamedTuple):
@@ -90,7 +102,12 @@ def sketch_radius(reg: float, compensation: float, facts: Facts, constants: Cons
     """Return the confidence radius of ridge regression on a Frequent Directions sketch (Wen, Yin et al.).
 
     Without compensation (SOFUL and DBSLinUCB-FD) it is theorem 2, with full compensation (CBSCFD and DBSLinUCB-RFD)
-    theorem 6. In between it is a heuristic.
+    theorem 6. In between it is ours. Let s be the sum of all cuts (shed), c the compensation, and S the sketch. From
+    0 <= X^T X - S^T S <= s I and A_hat = (reg + c s) I + S^T S follow
+
+        A <= A_hat + (1 - c) s I <= (1 + (1 - c) s / (reg + c s)) A_hat,
+        ||A_hat - X^T X|| <= max(reg + c s, (1 - c) s - reg),
+        log(det A / det(reg I)) <= d log(1 + s / reg) + m log(1 + T L^2 / (m (reg + s)))
 
     `facts.sums.shed` is their sigma, the sum of all cuts. `weighted` is the sum of j * cut
     (design/truncation.py), at most the mass that the cuts took from the trace. `directions` is their m, the
@@ -98,13 +115,38 @@ def sketch_radius(reg: float, compensation: float, facts: Facts, constants: Cons
     lemma 6 proves for blocks without a buffer. Blocks with a buffer hold up to 3 l.
     """
     noise, bound, m, shed = constants.noise, constants.parameter_bound, facts.directions, facts.sums.shed
-    grown = facts.rounds * constants.row_bound**2 / (m * reg)
-    if compensation > 0.0:
+    mass = facts.rounds * constants.row_bound**2
+    grown = mass / (m * reg)
+    if compensation == 1.0:
         grown += (shed - facts.sums.weighted / m) / reg
+    elif compensation > 0.0:
+        grown = mass / (m * (reg + shed))
     inside = 2.0 * np.log(1.0 / constants.delta) + facts.dim * np.log1p(shed / reg) + m * np.log1p(grown)
-    if compensation > 0.0:
+    if compensation == 1.0:
         return noise * np.sqrt(inside) + bound * np.sqrt(reg + shed)
-    return noise * np.sqrt(inside * (1.0 + shed / reg)) + bound * (reg + shed) / np.sqrt(reg)
+    if compensation == 0.0:
+        return noise * np.sqrt(inside * (1.0 + shed / reg)) + bound * (reg + shed) / np.sqrt(reg)
+    ridge, short = reg + compensation * shed, (1.0 - compensation) * shed
+    return noise * np.sqrt(inside * (1.0 + short / ridge)) + bound * max(ridge, short - reg) / np.sqrt(ridge)
+
+
+@compiled
+def error_radius(reg: float, error: float, facts: Facts, constants: Constants) -> float:
+    """Return the radius of any sketch with ||A - A_hat|| <= error and A_hat >= ridge I.
+
+    A <= (1 + error / ridge) A_hat, so that
+
+        log(det A / det(reg I)) <= log(det A_hat / det(reg I)) + d log(1 + error / ridge),
+        beta = R sqrt((1 + error / ridge) (log(det A / det(reg I)) + 2 log(1 / delta)))
+               + H (reg + error) / sqrt(ridge)
+
+    The logarithm is also at most d log(1 + T L^2 / (d reg)). Infinite if no error is known.
+    """
+    share, dim = error / facts.ridge, facts.dim
+    most = dim * np.log1p(facts.rounds * constants.row_bound**2 / (dim * reg))
+    gain = min(max(facts.log_det - dim * np.log(reg), 0.0) + dim * np.log1p(share), most)
+    spread = np.sqrt((1.0 + share) * (gain + 2.0 * np.log(1.0 / constants.delta)))
+    return constants.noise * spread + constants.parameter_bound * (reg + error) / np.sqrt(facts.ridge)
 
 
 @radius_by.for_state(ExactRule)
@@ -124,6 +166,26 @@ def radius_of_splitting(rule: ProjectorSplittingRule, facts: Facts, constants: C
 @radius_by.for_state(FrequentDirectionsRule)
 def radius_of_frequent_directions(rule: FrequentDirectionsRule, facts: Facts, constants: Constants) -> float:
     return sketch_radius(rule.reg, rule.compensation, facts, constants)
+
+
+@confidence_radius.for_state(SketchState)
+def confidence_of_rule_sketch(
+    design: SketchState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
+    capacity, dim = design.space.basis.shape
+    facts = Facts(
+        directions=capacity,
+        dim=dim,
+        ridge=design.space.ridge,
+        log_det=design.space.log_det,
+        sums=design.sums,
+        rounds=rounds,
+    )
+    return radius_by(
+        design.settings.rule,
+        facts,
+        Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta),
+    )
 
 
 @confidence_radius.for_state(ExactState)
@@ -178,10 +240,11 @@ def confidence_of_frequent_directions(
 def confidence_of_dyadic(
     design: DyadicState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """Return the confidence radius on a dyadic sketch; `confidence_radius` describes the arguments.
+    """Return the confidence radius beta of ridge regression on a dyadic sketch; infinite if none is known.
 
-    The blocks together hold the directions of the closed blocks and of the active block. Once rows are stored exactly,
-    they may hold all directions.
+    `rounds` is the number of rows learned, `noise` the sub-Gaussian constant of the noise, `parameter_bound` a bound of
+    the parameter's norm, and `row_bound` a bound of the rows' norms. The blocks together hold the directions of the
+    closed blocks and of the active block. Once rows are stored exactly, they may hold all directions.
     """
     block, dim = design.block, max(design.whole.basis.shape[1], design.dense.root.shape[0])
     held, capacity = dim, max(2 * block.settings.size, block.space.basis.shape[0])
@@ -193,3 +256,33 @@ def confidence_of_dyadic(
     return radius_by(
         block.settings, facts, Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta)
     )
+
+
+@confidence_radius.for_state(DyadicSketchesState)
+def confidence_of_dyadic_sketches(
+    design: DyadicSketchesState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
+    """Return the radius by the error bound; the arguments are those of `confidence_radius`."""
+    reg = design.settings.reg
+    facts = Facts(
+        directions=design.held,
+        dim=design.whole.basis.shape[1],
+        ridge=reg if is_one_block(design) else design.whole.ridge,
+        log_det=log_det(design),
+        sums=init_sums(),
+        rounds=rounds,
+    )
+    return error_radius(
+        reg,
+        error_bound(design),
+        facts,
+        Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta),
+    )
+
+
+def has_radius(design: Design) -> bool:
+    """Return True if a confidence radius is registered for a design, and its error bound holds with certainty."""
+    state = design.abstract_state
+    if isinstance(state, SketchState):
+        return is_registered(radius_by, state.settings.rule)
+    return design.error_is_certain and is_registered(confidence_radius, state)

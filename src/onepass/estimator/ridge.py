@@ -12,7 +12,8 @@ from onepass.design.contract import append, append_rows, solve
 from onepass.design.design import Design
 from onepass.estimator.contract import forget, merge, parameter, radius, update, update_rows
 from onepass.estimator.estimator import ArmLearning, Estimator, check_design, init_design_and_theta
-from onepass.estimator.radii import confidence_radius
+from onepass.estimator.radii import confidence_radius, has_radius
+from onepass.foundation.check import quote
 from onepass.foundation.linalg import dot
 from onepass.foundation.registry import savable
 
@@ -87,6 +88,16 @@ class Ridge(Estimator):
     def __init__(self, design: Design) -> None:
         self.design = check_design(design)
         self.options: dict[str, Any] = {}
+
+    @property
+    def has_radius(self) -> bool:  # type: ignore[override]
+        """True if a confidence radius is known for the design."""
+        return has_radius(self.design)
+
+    @property
+    def no_radius(self) -> str:  # type: ignore[override]
+        """Words that say in which case no confidence radius is known."""
+        return f"on {quote(self.design)}"
 
     def begin(self) -> RidgeState:
         design, moment = init_design_and_theta(self.design)

@@ -218,8 +218,8 @@ class BaselinePromise:
     def reserve(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
         """Reserve a decision that is being made and not counted yet.
 
-        It lowers the share of the bandit in other decisions until it is counted or released. The arguments are those of
-        `add_decision`.
+        It lowers the share of the bandit in other decisions until it is counted or released. `mixture` is the field
+        "mixture" of the decision's record, and `index` the index of the arm shown.
         """
         if identity not in self._shown:
             self._reserved[identity] = make_shown(mixture, index, self.tests)

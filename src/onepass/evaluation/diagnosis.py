@@ -88,7 +88,8 @@ def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float)
     """Return the diagnosis of importance weights, given their moments `m`.
 
     `error` is the standard error of the mean weight, and `drift` the difference of the mean weight between the two
-    halves of the log, in standard errors. `unsupported` is as in `diagnose`.
+    halves of the log, in standard errors. `unsupported` is the mean probability that the policy gives to arms that the
+    logger never chose.
     """
     n = m.rows
     share = m.max_weight / m.weights if m.weights > 0.0 else 1.0

@@ -316,8 +316,9 @@ def summarize_sample(
     """Compute the diagnosis, estimates and limits of a sample.
 
     `max_weights` (n,) are the largest possible weights of the rows, None if not known. `missing` is the mean
-    probability that the policy gives to arms that the logger never chose. `average` is True if the value changes. The
-    other arguments are those of `evaluate`.
+    probability that the policy gives to arms that the logger never chose. `average` is True if the value changes.
+    `rewards` is the range of rewards, `names` are the estimators, `alpha` is the error probability of the limits, and
+    `bootstrap` the number of resamples.
     """
     m, modelled = compute_moments(sample.weights, sample.rewards), any(get_estimator(name).models for name in names)
     anytime = AnytimeLimits(rewards, alpha, average, modelled)

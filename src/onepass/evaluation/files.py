@@ -116,10 +116,13 @@ def read_blocks(
     keep_probability: float | None = None,
     plain: bool = True,
 ) -> Iterator[Log]:
-    """Yield the decisions of a file, or a store, in blocks.
+    """Yield the decisions of the file or the store at `path`, in blocks.
 
-    The arguments and errors are those of `evaluate_file`. If `plain` is False, JSON features are not parsed, because no
-    policy reads them.
+    `format` is the format of the file, `features` says where features come from, `arms` are the names of all arms of a
+    CSV file, and `default` is the reward of a decision without an outcome. If `bad` is "skip", bad lines are left out,
+    and `report` is called with each of them and the reason. `loop` is the loop of a store (None: all), and
+    `keep_probability` thins out the decisions. If `plain` is False, JSON features are not parsed, because no policy
+    reads them.
     """
     from onepass.log import formats
 

@@ -120,16 +120,27 @@ def draw_curves(found: Mapping[str, np.ndarray], axes: Any = None) -> Any:
 
 
 def plot_values(found: Mapping[str, Any], path: str | Path) -> Path:
-    """Save the picture of the evaluations `found`, as `draw_values` draws it; the ending of `path` selects the type."""
+    """Save a picture of the evaluations `found` in the file `path`, and return its path.
+
+    The picture shows the estimated values of policies with their limits. The ending of `path` selects the type of file.
+    """
     return _save_figure(draw_values(found, _make_axes(1.2 + HEIGHT * len(found), shown=False)), path)
 
 
 def plot_differences(comparison: Any, path: str | Path) -> Path:
-    """Save the picture of `draw_differences`. The ending of `path` selects the file type."""
+    """Save a picture of a comparison in the file `path`, and return its path.
+
+    The picture shows the gains of candidates over the present policy, with confidence limits. The ending of `path`
+    selects the type of file.
+    """
     axes = _make_axes(1.2 + HEIGHT * len(comparison.differences), shown=False)
     return _save_figure(draw_differences(comparison, axes), path)
 
 
 def plot_curves(found: Mapping[str, np.ndarray], path: str | Path) -> Path:
-    """Save the picture of learning curves `found` that `draw_curves` draws; the ending of `path` selects the type."""
+    """Save a picture of learning curves in the file `path`, and return its path.
+
+    `found` maps names to arrays (points, 2), with the number of rows and the mean since the point before. The ending of
+    `path` selects the type of file.
+    """
     return _save_figure(draw_curves(found, _make_axes(4.0, shown=False)), path)

@@ -148,7 +148,10 @@ def sweep(
 ) -> SweepResult:
     """Make one pass over a log, or a part of it, and return the statistics of all policies.
 
-    The arguments and errors are those of `evaluate_many`.
+    `policies` maps names to policies. `reward_range` is the least and the largest possible reward, `level` the
+    confidence level of limits, and `weight_bound` the largest possible weight. `model` is the reward model,
+    `estimators` are names of estimators, and `average` is True for limits of the average value so far. `progress` is
+    called with the number of rows after each block.
     """
     if not policies:
         raise ValueError("policies must hold at least one policy by name")

@@ -27,7 +27,11 @@ def empty_normals(size: int) -> np.ndarray:
 
 
 def noise_once(pairs: int, size: int, rng: np.random.Generator, slots: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the random numbers of a single round: normals (pairs, size) and uniforms (2 slots,), as `noise` does."""
+    """Draw the random numbers of a single round: normals (pairs, size) and uniforms (2 slots,).
+
+    `pairs` is the number of antithetic pairs of draws that the rule uses; 0 if it draws no parameters. `size` is the
+    length of the normal vector of a draw.
+    """
     if pairs == 0:
         return empty_normals(size), uniforms(rng, 2 * slots) if slots else NO_UNIFORMS
     every = normals(rng, pairs * size + 2 * slots)

@@ -71,7 +71,12 @@ def restrict_first_slot(eligible: np.ndarray, arm: int, slots: int) -> np.ndarra
 def rank_and_fill(
     rule: Any, stats: ArmStatistics, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Choose arms for slots as `fill_slots` does, and also return the scores (K,) by which arms are ranked."""
+    """Choose arms (k,) for k slots without replacement; return them, distributions (k, K) and the scores (K,) of arms.
+
+    `stats` are the statistics of the arms. `uniforms` holds k pairs of uniform numbers, and `eligible` (1 or k, K) is
+    the mask of eligible arms, one for all slots or one for each. If `greedy`, slots after the first take the best
+    remaining arm.
+    """
     scores = score(rule, stats)
     arms, p = fill_slots(rule, stats, scores, eligible, uniforms, greedy)
     return arms, p, scores
@@ -82,8 +87,9 @@ def rank_and_fill_direct(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Call `rank_and_fill` from Python, without a second look-up of argument types if possible.
 
-    `code` keeps the compiled code for this rule and plain statistics; the other arguments are those of `fill_slots`.
-    Statistics are plain if they are contiguous float64. The look-up of types, half of a call's time, is then skipped.
+    `code` keeps the compiled code for this rule and plain statistics; the other arguments and the results are those of
+    `rank_and_fill`. Statistics are plain if they are contiguous float64. The look-up of types, half of a call's time,
+    is then skipped.
     """
     means, widths, samples, beta = stats[:4]
     plain = means.ndim == widths.ndim == beta.ndim == 1 and samples.ndim == 2

@@ -20,7 +20,8 @@ def statistics(
 
     `beta` is the multiplier of the width of every arm, or one number for all. shifts (pairs, K) holds normals times
     widths, and the draws are mean +- beta shift, in pairs, so each has the distribution N(mean, (beta width)^2). It is
-    (0, K) if the rule draws nothing. `residual` and `rounds` are as in `ArmStatistics`.
+    (0, K) if the rule draws nothing. `residual` is the root mean square of past prediction errors, and `rounds` the
+    number of rows learned.
     """
     count = means.size
     every, samples = np.empty(count), empty_normals(count)

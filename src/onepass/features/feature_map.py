@@ -209,7 +209,7 @@ class FeatureMap(files.Owner, ABC):
     def input_names(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
         """Return the checked `names` of the inputs, x0, x1, ... for None.
 
-        Raises ValueError as `feature_names` does.
+        Raises ValueError unless there are as many different strings as inputs.
         """
         return check_names(names, self.input_dim)
 

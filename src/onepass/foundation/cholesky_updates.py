@@ -56,7 +56,7 @@ def update_root(root, x):
 
 @compiled
 def update_root_within(root, x, v, u):
-    """Update the leading k x k corner of a root R as `update_root` does, where k = len(x), and return q = x^T A^-1 x.
+    """Update the leading k x k corner of a root R of A^-1 for a new row x (k,), in place, and return q = x^T A^-1 x.
 
     R R^T = A^-1 becomes (A + x x^T)^-1, and no arrays are allocated. The work arrays v and u, of length k or more,
     receive v = R^T x and u = A^-1 x for A before the update. This is faster than matrix products if k is small.

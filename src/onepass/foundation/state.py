@@ -107,7 +107,7 @@ def copy_arrays(state: Any) -> Any:
 
 
 def copy(state: Any) -> Any:
-    """Return a copy of a state with new arrays; scalars are shared, and a state without memory is returned itself."""
+    """Return a copy of a state with new arrays; scalars are shared, and a state without arrays is returned itself."""
     return state if is_abstract() else copy_arrays(state)
 
 

@@ -178,8 +178,9 @@ def refine_weights(
     The weights have the shape of `state.w`. `before` holds the decisions of the one pass, and the result has its shape.
     Returns None if the one-pass fit is better.
 
-    `signs` and `before` are (n,), or (n, classes) if weights are (classes, k). `reg` and `chosen` are as in
-    `search_penalty`.
+    `signs` and `before` are (n,), or (n, classes) if weights are (classes, k). If `chosen` is True, the penalty is
+    searched for, beginning with `reg`; otherwise it is `reg`. `blocks` yields the features, and a fit takes at most
+    `steps` Newton steps.
     """
     w, n = np.atleast_2d(state.w).copy(), len(before)
     columns, sides = before.reshape(n, -1), signs.reshape(n, -1)

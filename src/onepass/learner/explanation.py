@@ -156,10 +156,10 @@ def map_terms(features: Any, w: np.ndarray, x: np.ndarray) -> list[Reason]:
 
 
 def sketching_terms(state: Sketching, w: np.ndarray, x: np.ndarray) -> list[Reason]:
-    """Return the terms of the prediction f at the row x, for learners that begin with a buffer of examples.
+    """Return the terms that add up to the prediction f at the row x, for learners that begin with a buffer of examples.
 
-    They are those of the examples in the buffer, or of the landmarks once there is a feature map, with the weights w on
-    its features.
+    Each term is the part of one example in the buffer, or of one landmark once there is a feature map. `w` holds the
+    weights of its features.
     """
     return map_terms(state.sketch, w, x) if state.mapped else budget_terms(state.buffer, x)
 

@@ -192,7 +192,7 @@ def step(state, x, target):
 def learn_weighted_examples(state, rows, targets, weights):
     """Predict, then learn, example by example, with a weight (n,) that multiplies the loss of each example.
 
-    Returns the state and the predictions f, as `contract.learn_examples` does.
+    Returns the state and the predictions f (n,), each made before its example was learned.
     """
     decisions = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):

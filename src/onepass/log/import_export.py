@@ -363,7 +363,10 @@ def _report_progress(found: Iterable[Any], progress: Progress | None) -> Iterato
 def events_from_store(
     store: Store, loop: str | None = None, since: int = 0, until: int | None = None
 ) -> Iterator[Event]:
-    """Yield the decisions of a store with their outcomes, as events; arguments are those of `export_file`."""
+    """Yield the decisions of a store with since < position <= until, each with its outcomes, as events.
+
+    None as `loop` takes all loops.
+    """
     for decision in store.read(since, until, ("decision",), loop):
         outcomes, joined, activation = list[Outcome](), list[Outcome](), None
         for one in store.find(decision.loop, decision.id):

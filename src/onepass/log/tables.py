@@ -88,7 +88,7 @@ class Tables(Store):
         return self._groups.append(rows) if rows else []
 
     def write(self, rows: list[Row]) -> list[int]:
-        """Store rows of several callers in one transaction, and return their positions, as `put` does."""
+        """Store rows of several callers in one transaction, and return their positions in the log."""
         with self.transaction() as connection:
             ((last,),) = connection.query(LAST)
             seqs, new = assign_places(rows, find_places(connection, rows), last)

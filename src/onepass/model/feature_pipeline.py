@@ -55,7 +55,7 @@ class FeaturePipeline:
 
     @property
     def statistics(self) -> tuple[Any, ...]:
-        """Statistics that the map has learned; () for a map that never changes."""
+        """Numbers that the feature map has learned from rows, such as means; () for a map that never changes."""
         return self.map.mutable_arrays(self.state)
 
     # ---- contexts ----

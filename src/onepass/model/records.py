@@ -61,9 +61,10 @@ def records_of(contexts: Any) -> tuple[bool, list[Any]]:
 
 
 def requests_of(contexts: Any, dim: int | None) -> tuple[bool, list[Any]]:
-    """Return the results of `records_of`, for contexts that may also be rows of `dim` numbers.
+    """Return True if contexts are a single request, and all contexts as a list of dictionaries.
 
-    Such rows are (d,), or n of shape (n, 1, d). A `dim` of None allows any number.
+    Rows of numbers, which are (dim,) or n of them with shape (n, 1, dim), are converted. A `dim` of None allows any
+    number.
     """
     if are_records(contexts):
         return records_of(contexts)

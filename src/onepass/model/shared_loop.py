@@ -121,7 +121,7 @@ def outer_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
     joint: bool,
 ) -> ArmStatistics:  # fmt: skip
-    """Return the results of `row_statistics` for rows vec(user v^T), for every v of right (K, d_a).
+    """Return the statistics that a rule needs, of K arms with the rows vec(user v^T) for the rows v of right (K, d_a).
 
     The rows are never formed. normals (pairs, size) are standard normal; d_a of them make a draw if `joint`, else
     `features` of them.
@@ -196,9 +196,10 @@ def decide_outer(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
     joint: bool, eligible: np.ndarray, uniforms: np.ndarray, greedy: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Choose arms as `decide_rows` does, for rows that are given by factors.
+    """Choose arms for k slots, for arms with the rows vec(user v^T).
 
-    The rows are vec(user v^T) with user (d_u,) and the rows v of right (K, d_a).
+    `user` (d_u,) is the user's factor, and right (K, d_a) holds the arms' factors v. Returns the arms (k,), their
+    distributions (k, K), and scores, means and widths (K,).
     """
     seen = outer_statistics(estimator, rule, rounds, tally, user, right, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)

@@ -56,12 +56,14 @@ START, FRESH = range(2)
 
 
 class Track(NamedTuple):
-    """Prediction errors of two models so far: one with earlier knowledge (start), and one without (fresh).
+    """Prediction errors so far of two models: one with earlier knowledge (start), and one without (fresh).
 
-    `arms` (A,) holds the names of the arms with rewards, `counts` (A,) their numbers of rewards, `gaps` (A,) the sums
-    of the start's squared error minus the fresh model's, and `losses` (A,) the same sums, kept within limits. `squares`
-    (2,) are the sums of squared residuals of the start and of the fresh model. `rewards` is the number of rewards of
-    all arms.
+    - arms (A,): names of the arms with rewards.
+    - counts (A,): number of rewards of each arm.
+    - gaps (A,): sums of the start's squared error minus the fresh model's.
+    - losses (A,): the same sums, kept within limits.
+    - squares (2,): sums of squared errors of the start and of the fresh model.
+    - rewards: number of rewards of all arms.
     """
 
     arms: np.ndarray

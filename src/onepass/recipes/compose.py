@@ -149,5 +149,8 @@ def compose_shared(
     estimate: Callable[[Design], Estimator],
     half_life: Any = None,
 ) -> Bandit:
-    """Compose the bandit of an estimator that works only as one shared model; the arguments are those of `compose`."""
+    """Compose the bandit of an estimator that works only as one model for all arms.
+
+    `make` makes the design, and `estimate` the estimator on a design; the other arguments are those of the recipe.
+    """
     return compose(name, dim, make, exploration, "shared", seed, estimate=estimate, half_life=half_life)

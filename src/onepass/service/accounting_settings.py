@@ -43,15 +43,15 @@ NONE = "none"  # the default of what nothing shall be learned of: TOML has no nu
 
 
 class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Budget of an outcome.
+    """Settings of a limit on what decisions spend, such as the cost of the arms shown.
 
-    - amount: amount above 0, in the unit of the outcome.
-    - per: "decision" (default), "day", which begins at local midnight, or "horizon", over a number of decisions.
-    - horizon: number of decisions of a horizon.
+    - amount: amount above 0 that may be spent, in the unit of the outcome.
+    - per: period of the amount: "decision" (default), "day", which begins at local midnight, or "horizon".
+    - horizon: number of decisions in the period "horizon" (default: none).
     - zone: time zone of a day (default "UTC").
     - window: number of consecutive decisions over which spending is limited (default 200).
-    - leash: share by which these may exceed their part of the budget; for a day, by which spending may be ahead of the
-      time (default 0.02).
+    - leash: fraction by which the decisions of a window may exceed their part of the budget. With the period "day" it
+      is the fraction by which spending may be ahead of the time of day (default 0.02).
     """
 
     amount: float
@@ -87,13 +87,13 @@ class Guardrail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class OutcomeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Outcome beside the reward.
+    """Settings of an outcome beside the reward, such as a cost or a latency.
 
     - aggregation: how several values of one decision become one, "earliest" (default) or "sum".
-    - default: value of a decision without one at its deadline; "none" (default) learns nothing of it.
-    - prices: what arms usually cost, by name, above 0 (default: not known).
+    - default: value for a decision that has none at its deadline; with "none" (default) nothing is learned from it.
+    - prices: usual cost of each arm, by name, above 0 (default: not known).
     - budget: limit on what decisions may spend (default: none).
-    - guardrail: claim about its mean (default: none).
+    - guardrail: claim about the mean of the outcome (default: none).
     """
 
     aggregation: Literal["earliest", "sum"] = "earliest"
@@ -133,13 +133,13 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Present rule, compared with which the loop may lose only a share of the rewards.
+    """Settings of a baseline: the decision rule in use today, whose rewards the loop must nearly reach.
 
     - arm: name of the arm that the rule always shows.
     - field: field of the context, a record, that names the arm of the rule.
     - saved: a saved bandit that draws the arm of the rule and does not learn, as base64 text of its bytes, up to 1 MiB.
       A settings file has `file` instead, the path of the saved bandit relative to the settings file.
-    - loss: largest share of the rule's rewards that may be lost (default 0.05).
+    - loss: largest fraction of the rule's rewards that may be lost (default 0.05).
     - by: "evidence" (default), or "model", which lets the bandit decide more often sooner.
     - certainty: probability that no more is lost at any time (default 0.95).
     - alpha: probability that any guardrail is reported as broken although it is not (default 0.05).
@@ -184,7 +184,7 @@ def budgets_of(settings: Any) -> dict[str, Budget]:
 
 
 def make_promise(settings: Any) -> BaselinePromise:
-    """Return the promise that a loop earns nearly what the baseline would, without evidence yet."""
+    """Return the object that keeps a loop's rewards near those of its baseline; it has counted no decisions yet."""
     rails = {name: one.guardrail.claim() for name, one in settings.outcomes.items() if one.guardrail is not None}
     base = settings.baseline
     return BaselinePromise(base.loss, base.certainty, Range(*settings.reward.range), rails, base.alpha, base.by)
@@ -232,7 +232,10 @@ def make_ab_test(settings: Any) -> ABTest:
 
 
 def errors(settings: Any, has_records: bool) -> Iterator[str]:
-    """Yield a sentence for every wrong value of these settings; `has_records` is True if contexts are records."""
+    """Yield a sentence for every wrong value in the settings of outcomes, budgets, shares, baseline and A/B test.
+
+    `has_records` is True if contexts are records (dictionaries).
+    """
     try:
         check_names([*settings.outcomes] or None)
     except ValueError as error:

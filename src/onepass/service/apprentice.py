@@ -22,10 +22,12 @@ REQUEST = "request"  # where a decision keeps the fingerprint of its request (ex
 
 
 def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> dict[str, Any]:
-    """Return fields for the record of a decision whose model's choice is replaced, or {} if the choice is shown.
+    """Return fields for the record of a decision in which the service shows another arm than the model chose.
 
-    `found` is the model's decision among the arms `offered`. In apprentice and logging mode, the first arm is shown, or
-    any arm with a small probability. The fields say which arm is shown, and with which probabilities.
+    In apprentice and logging mode, the service shows the first arm, or any arm with a small probability. The fields say
+    which arm is shown, and with which probabilities. In other modes the result is {}.
+
+    `found` is the model's decision among the arms `offered`.
     """
     if settings.mode in ("online", "canary"):
         return {}
@@ -50,10 +52,12 @@ def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> d
 def share_with_candidate(
     found: Decision, other: Callable[[], Decision], candidate: Copy, settings: LoopSettings
 ) -> dict[str, Any]:
-    """Return the fields of a decision's record if a candidate model decides with a share of the probability.
+    """Return fields for the record of a decision that a candidate model makes with probability `settings.share`.
 
-    `found` is the decision of the serving model, and `other` is a function that returns the candidate's decision. The
-    result is {} if the candidate cannot decide.
+    The fields hold the candidate's choice, the arm shown, and the probabilities with which it was drawn. The result is
+    {} if the candidate cannot decide.
+
+    `found` is the decision of the serving model, `other` a function that returns the candidate's decision.
     """
     try:
         would = other()

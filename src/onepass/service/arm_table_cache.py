@@ -61,7 +61,10 @@ class ArmTable:
         return found
 
     def text(self, left: list[float]) -> msgspec.Raw | None:
-        """Return the contexts as JSON, put together from encoded parts; None if arms have no numbers."""
+        """Return the contexts of a decision as JSON text; None if arms have no numbers.
+
+        `left` holds the request's numbers, to which each arm's numbers are appended.
+        """
         if self.rows is None:
             return None
         begin = b"".join(msgspec.json.encode(one) + b"," for one in left)
@@ -71,7 +74,7 @@ class ArmTable:
 class ArmTableCache:
     """Cache of the arms in the latest requests to a loop, for up to `BYTES` bytes of requests.
 
-    `made` makes an `ArmTable` from arms.
+    `made` is a function that makes an `ArmTable` from a list of arms.
     """
 
     def __init__(self, made: Callable[[Sequence[str | Arm]], ArmTable]):
@@ -121,9 +124,9 @@ def digest(arms: Any) -> bytes:
 
 
 def fingerprint(request: DecideRequest) -> str:
-    """Return a digest of a request, 32 hexadecimal digits.
+    """Return a digest of a request, 32 hexadecimal digits, by which a repeated request is recognized.
 
-    New fields that a request leaves out do not change the digest, so it equals that of earlier versions.
+    Fields that a request leaves out do not change the digest.
     """
     text = msgspec.json.encode(msgspec.structs.replace(request, arms=None), order="deterministic")
     if text.endswith(UNSAID):

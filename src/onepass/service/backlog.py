@@ -21,12 +21,12 @@ COLUMNS = 3  # of a row: due, seq, first
 
 
 class Block:
-    """Array of decisions that wait for outcomes, sorted by their deadlines.
+    """Array of n decisions that wait for outcomes, sorted by their deadlines.
 
-    Decisions before index `done` no longer wait.
-
-    rows (3, n) holds the deadlines in microseconds, the decisions' sequence numbers, and the sequence numbers of the
-    first records about them.
+    - rows: array (3, n) with the deadlines in microseconds, the sequence numbers of the decisions in the log, and the
+      sequence numbers of the first records about them.
+    - done: number of decisions at the beginning of the array that no longer wait (default 0).
+    - name: name of the file of the block, None if it was not written.
     """
 
     __slots__ = ("done", "name", "oldest", "rows")
@@ -78,7 +78,11 @@ class Backlog:
         return self._heap[0].next_due() if self._heap else None
 
     def pop(self) -> tuple[int, int, int]:
-        """Remove the decision with the earliest deadline, and return its row."""
+        """Remove the decision with the earliest deadline, and return the numbers of its row.
+
+        They are the deadline in microseconds, and the sequence numbers of the decision and of the first record about
+        it.
+        """
         block = self._heap[0]
         due, seq, first = map(int, block.rows[:, block.done])
         block.done += 1

@@ -52,8 +52,8 @@ class CanaryTest:
 
     - line: model number of the candidate, from 1.
     - rewards: (least, largest) possible reward.
-    - share: share of the decisions for the candidate, between 0 and 1; decisions with another share do not count.
-    - alpha: error probability for all candidates of the loop together.
+    - share: probability, between 0 and 1, with which the candidate decides. Decisions with another share do not count.
+    - alpha: probability that any candidate of the loop is called better although it is not.
     """
 
     def __init__(self, line: int, rewards: tuple[float, float], share: float, alpha: float):
@@ -75,7 +75,7 @@ class CanaryTest:
                 self.add_join(record)
 
     def add_decision(self, decision: Decision) -> None:
-        """Add a decision, if the candidate had a share of it."""
+        """Add a decision to the comparison, if the candidate had a share of it."""
         canary = decision.canary
         if canary is None or canary.line != self.line or canary.share != self.share:
             return

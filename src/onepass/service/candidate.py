@@ -23,16 +23,17 @@ Do = Callable[[Callable[[], object]], object]
 
 
 class Candidate(threading.Thread):
-    """Thread that builds a candidate, a model that may take over, by learning the log.
+    """Thread in which a candidate, a model that may replace the serving model, learns the log.
 
-    - fold: the candidate's model at its beginning (`log.replay.Fold`).
+    - fold: the untrained candidate with its position in the log (`log.replay.Fold`).
     - since: sequence number of the record with which the candidate began.
     - trial: test that compares the candidate with the serving model, or None.
     - seen: function that returns the sequence number up to which the serving model has learned.
     - warm: function that compiles what the model needs.
-    - do: function that lets the learner's thread call a function.
-    - arrived, taught, failed: functions to call when the candidate has caught up, when it has learned more, and after a
-      failure, with a sentence.
+    - do: function that runs another function on the learner's thread.
+    - arrived: called when the candidate has caught up with the serving model.
+    - taught: called when the candidate has learned more rewards.
+    - failed: called after a failure, with a sentence that describes it.
     """
 
     def __init__(
@@ -102,13 +103,16 @@ class Candidate(threading.Thread):
             self._failed(self, why)
 
     def add_decision(self, decision: Decision) -> None:
-        """Store a decision until its join (its final reward) comes."""
+        """Store a decision until its final reward comes."""
         self.fold.add_decision(decision)
         if self.trial is not None:
             self.trial.add_decision(decision)
 
     def learn(self, joins: list[Join | Eviction]) -> None:
-        """Learn final rewards of decisions, as the serving model does, or forget the arms of an eviction."""
+        """Learn final rewards of decisions, or remove the arms that a record of removed arms (`Eviction`) names.
+
+        The call may also end the candidate: if learning fails, the function `failed` is called.
+        """
         try:
             self.fold.learn(joins)
         except FAILURES as error:

@@ -191,7 +191,7 @@ class Channel(asyncio.Protocol):
     def send(self, kind: Kind, number: int = 0, payload: bytes = b"") -> None:
         """Send a frame with this kind, number and content, or drop it if the other end is gone.
 
-        All frames of one turn of the event loop are sent together.
+        Frames that are sent in the same step of the event loop leave together.
         """
         if not self._frames:
             asyncio.get_running_loop().call_soon(self._flush)

@@ -31,16 +31,16 @@ FORGOTTEN = str(Forgotten.__struct_config__.tag)
 
 
 class RecordMark(msgspec.Struct, frozen=True):
-    """Mark of a record of the log, by which a log is recognized that was restored from a copy or lost its end.
+    """Mark that identifies a record of the log: it shows if a log was restored from a copy or lost its end.
 
-    `crc` is the checksum of the record's row. `time` is the record's time, which stays when the record is erased.
+    `crc` is the checksum of the record's row. `time` is the record's time in microseconds, which an erasure keeps.
     """
 
     crc: int
     time: int
 
     def names(self, row: Row | None) -> bool:
-        """Return True if a row of the log is the marked record, or what an erasure left of it."""
+        """Return True if a row of the log is the marked record, or the remainder of the record after an erasure."""
         return row is not None and (row.crc == self.crc or (row.kind == FORGOTTEN and row.time == self.time))
 
 
@@ -133,12 +133,11 @@ def save_checkpoint(
 
 
 def has_forgotten_records(store: Store, loop: str, line: ModelLine, through: int) -> bool:
-    """Return True if a model has learned, or may have learned, a record that was erased since.
+    """Return True if a record that a model has learned, or may have learned, was erased later.
 
-    - line: number of the model in its loop (log/model_lineage.py).
-    - through: sequence number of the last record of rewards that the model learned.
-
-    Such a model cannot be learned again from the log, so the next checkpoint must contain it.
+    Such a model cannot be learned again from the log, so the next checkpoint must contain it. `line` is the entry of
+    the model in the loop's list of models, and `through` the sequence number of the last rewards that the model
+    learned.
     """
     rows = store.read(line.whole, through, ("forgotten",), loop)
     return any(one.was in LEARNED for one in rows)
@@ -194,7 +193,10 @@ def list_checkpoints(folder: Path, store: Store, loop: str) -> Iterator[Checkpoi
 
 
 def count_unusable(folder: Path, line: int, through: int) -> int:
-    """Count the checkpoints of a model that go beyond `through`, the end of the newest usable one."""
+    """Return the number of a model's checkpoints that are later than its newest usable one.
+
+    `line` is the model's number, and `through` the sequence number of the last rewards in the newest usable checkpoint.
+    """
     names = (NAME.fullmatch(one.stem) for one in folder.glob("*.json"))
     return sum(int(found[1]) > through and int(found[2] or 0) == line for found in names if found is not None)
 
@@ -211,9 +213,9 @@ def load_checkpoint(folder: Path, kept: CheckpointMeta) -> StoredCheckpoint | No
 
 
 def load_backlog(folder: Path, found: StoredCheckpoint | None) -> list[Block] | None:
-    """Return the decisions that waited for rewards at the checkpoint `found`, or None if its files are damaged.
+    """Return the decisions that waited for rewards at the checkpoint `found`.
 
-    The log must then be read.
+    Returns None if there is no checkpoint, or if its files are missing or damaged; the log must then be read instead.
     """
     if found is None or found.kept.scan == 0:
         return None

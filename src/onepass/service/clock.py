@@ -17,8 +17,8 @@ NANO = 1_000_000_000
 class Clock:
     """Clock in microseconds of Unix time that never runs backwards and never returns a value twice.
 
-    `after` is the last time in the log (default 0). `origin` is that of the clock of another process on this machine,
-    so that both show the same time (default None).
+    `after` is the last time in the log (default 0). `origin` is the attribute `origin` of the clock of another process
+    on this machine, so that both clocks show the same time (default None).
     """
 
     def __init__(self, after: int = 0, origin: tuple[int, int] | None = None):

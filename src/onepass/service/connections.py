@@ -80,7 +80,7 @@ class ConnectionLimits:
 
 
 class JoinedTransport:
-    """Connection that sends all data written in one turn of the event loop together."""
+    """Network connection that collects all data written in one step of the event loop, and sends them together."""
 
     def __init__(self, transport: Any):
         self._transport = transport
@@ -88,7 +88,7 @@ class JoinedTransport:
         self._size = 0
 
     def write(self, data: bytes) -> None:
-        """Send data at the end of this turn of the event loop, or now if too much waits."""
+        """Send data at the end of this step of the event loop, or now if too many bytes wait."""
         if not self._parts:
             asyncio.get_running_loop().call_soon(self.flush)
         self._parts.append(data)

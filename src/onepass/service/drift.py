@@ -49,9 +49,12 @@ class Alarm(msgspec.Struct, frozen=True):
 class Drift(msgspec.Struct):
     """Detector of rewards that differ from a model's predictions.
 
-    `more` and `fewer` are the evidence so far that rewards are larger, and smaller, than predicted. `rows` counts the
-    rewards since the last alarm, and `earned` is their sum, scaled. `alarms` counts all alarms, and `latest` lists the
-    last of them.
+    - more: evidence so far that rewards are larger than predicted.
+    - fewer: evidence so far that rewards are smaller than predicted.
+    - rows: number of rewards since the last alarm.
+    - earned: sum of these rewards, scaled to [0, 1].
+    - alarms: number of all alarms.
+    - latest: the last `KEPT` (12) alarms.
     """
 
     more: float = 0.0
@@ -62,10 +65,10 @@ class Drift(msgspec.Struct):
     latest: list[Alarm] = []
 
     def add(self, mean: float, reward: float, time: int, every: float = EVERY) -> bool:
-        """Add a reward, and return True if it raises an alarm.
+        """Add a reward to the evidence, and return True if it raises an alarm.
 
-        `mean` and `reward` are scaled to [0, 1] and clipped. `time` is in microseconds. False alarms are on average at
-        least `every` decisions apart.
+        `mean` is the predicted and `reward` the observed reward, both scaled to [0, 1] and clipped. `time` is in
+        microseconds. False alarms are on average at least `every` rewards apart.
         """
         m, r = min(max(mean, 0.0), 1.0), min(max(reward, 0.0), 1.0)
         low, high = smallest_rate(self.earned, self.rows), 1.0 - smallest_rate(self.rows - self.earned, self.rows)
@@ -94,7 +97,7 @@ class Expected(NamedTuple):
 def smallest_rate(earned: float, rows: int) -> float:
     """Return the smallest predicted mean that the detector of larger rewards uses: about half of the average reward.
 
-    `earned` is the sum of the rewards, scaled, and `rows` their number.
+    It is at most 1 / 50. `earned` is the sum of the rewards, scaled to [0, 1], and `rows` their number.
     """
     return min(1.0 / FEWEST, (1.0 + earned) / (FEWEST + 2.0 * rows))
 

@@ -38,6 +38,6 @@ def check_source(model: Model) -> None:
 
 
 def refuse_new_source(present: Model, new: Model) -> None:
-    """Raise ValueError if a requested model would start from another file than the present model did."""
+    """Raise ValueError if a request asks for another warm start than the present model's; only a settings file may."""
     if new.warm_start is not None and new.warm_start != present.warm_start:
         raise ValueError("model.warm_start can be changed only in the settings file: a request names no files")

@@ -108,7 +108,7 @@ class Joiner:
             self._in_force.append((record.seq, self.settings))
 
     def settings_at(self, place: int) -> LoopSettings:
-        """Return the settings in force at the sequence number `place`, the same after a restart."""
+        """Return the settings that were in force at the sequence number `place` of the log."""
         later = bisect_right(self._in_force, place, key=lambda one: one[0])
         return self._in_force[max(later - 1, 0)][1] if self._in_force else self.settings
 
@@ -219,9 +219,10 @@ class Joiner:
         self._late.setdefault(record.id, record.seq)
 
     def corrections(self, now: int) -> list[Join]:
-        """Return corrections for late rewards, and late outcomes, which must be stored; each is returned once.
+        """Return records that correct rewards already learned, because outcomes came after the deadline.
 
-        At most `TOGETHER` are returned; the next call returns the others. `now` is the present time in microseconds.
+        The records, at most `TOGETHER`, must be written to the log. The next call returns the others. `now` is the
+        present time in microseconds.
         """
         begin = partial(Join, loop=self.settings.name, time=now, again=True)
         outcomes = (
@@ -327,7 +328,10 @@ class Joiner:
         return waiting
 
     def blocks(self) -> list[tuple[Block, int]]:
-        """Return all decisions that wait for outcomes, in blocks, each with the number of decisions that are done."""
+        """Return all decisions that wait for outcomes, as blocks.
+
+        Each block comes with the number of decisions at its beginning that no longer wait.
+        """
         held = Backlog()
         held.add((one.due, one.seq, one.first) for one in self._waiting.values() if not one.parked)
         return [(one, one.done) for one in (*held.blocks, *self._backlog.blocks)]
@@ -341,10 +345,10 @@ class Joiner:
     # ---- what time says ----
 
     def pop_due(self, now: int) -> list[Join]:
-        """Return the final rewards (joins) of decisions whose deadline has passed, in the order in which to store them.
+        """Return the final rewards (joins) of decisions whose deadline has passed, sorted by deadline.
 
-        This is the order of deadlines. Each join is returned once, and many of them in several calls. `now` is in
-        microseconds; no record that comes later may have an earlier time.
+        Each is returned once. A call may return only a part of them, so it is repeated until it returns none. `now` is
+        the present time in microseconds; no later record may have an earlier time.
         """
         while self._fleeting and self._fleeting[0].time + EARLY < now:
             self._drop_early(self._fleeting.popleft())
@@ -399,9 +403,10 @@ class Joiner:
         )  # fmt: skip
 
     def assign_batches(self, joins: list[Join]) -> list[Join]:
-        """Return the joins (records of final rewards), each with the number of the call in which it is learned.
+        """Return records of final rewards (joins), with the number of the batch in which each of them is learned.
 
-        A join of outcomes without a reward is learned alone.
+        One call of `learn` learns a batch, of at most `TOGETHER` records. A record of outcomes without a reward is a
+        batch alone.
         """
         out: list[Join] = []
         for alone, run in groupby(joins, lambda join: join.how == OUTCOMES):
@@ -413,9 +418,10 @@ class Joiner:
         return out
 
     def forget(self, subject: str) -> set[str]:
-        """Drop the waiting decisions about a subject, and return their ids.
+        """Drop the waiting decisions about a subject (a person), and return their ids.
 
-        Decisions that are not held in memory are found to be erased when their deadline has passed.
+        Decisions that wait on disk are dropped when their deadline has passed, because their records are erased by
+        then.
         """
         gone = {identity for identity, waiting in self._waiting.items() if waiting.subject == subject}
         for identity in gone:
@@ -431,7 +437,7 @@ class Joiner:
     # ---- restart ----
 
     def replay_start(self, last: int) -> int:
-        """Return the sequence number after which the log holds everything that the state depends on.
+        """Return the sequence number after which a restart must read the log to restore the waiting decisions.
 
         `last` is the last sequence number of the log.
         """
@@ -440,7 +446,7 @@ class Joiner:
         return min(waiting, last + 1 if parked is None else parked, self.scan_start(last) + 1) - 1
 
     def scan_start(self, last: int) -> int:
-        """Return the sequence number after which a restart must read the log, if it has the files of waiting decisions.
+        """Return the sequence number after which a restart must read the log if waiting decisions are also in files.
 
         `last` is the last sequence number of the log.
         """

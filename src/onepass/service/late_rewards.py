@@ -50,10 +50,10 @@ def aggregate_named(
 
 
 def late_outcomes(about: Iterable[Any], settings: LoopSettings) -> tuple[list[dict[str, float] | None], int] | None:
-    """Return the outcomes of each slot that came too late to be learned, and the number of all outcomes.
+    """Return the outcomes beside the reward that came too late to be learned, and the number of all outcomes.
 
-    Returns None if there are no late ones. `about` holds all records of a decision, in the order of the log. `settings`
-    are those of the loop.
+    The first value has a dictionary of outcomes, or None, for each slot. The result is None if nothing came late.
+    `about` holds all records of a decision in the order of the log. `settings` are the loop's settings.
     """
     records = list(about)
     decision = next((one for one in records if isinstance(one, Decision)), None)
@@ -71,10 +71,11 @@ def late_outcomes(about: Iterable[Any], settings: LoopSettings) -> tuple[list[di
 
 
 def correct_rewards(about: Iterable[Any], settings: LoopSettings) -> tuple[list[float | None], int] | None:
-    """Return, for each slot, the reward by all outcomes minus the learned reward, and the number of outcomes.
+    """Return by how much the learned reward of each slot must change after late outcomes, and the number of outcomes.
 
-    Returns None if nothing changes or nothing was learned. `about` are all records of a decision, in the order of the
-    log, and `settings` those of the loop.
+    A change is the reward computed from all outcomes minus the reward learned. It is None for a slot without outcomes.
+    The result is None if nothing changes or nothing was learned. `about` holds all records of a decision in the order
+    of the log. `settings` are the loop's settings.
     """
     records, rule = list(about), settings.reward
     decision = next((one for one in records if isinstance(one, Decision)), None)

@@ -30,10 +30,12 @@ _logger = logging.getLogger("uvicorn.error")
 
 
 class Copy(NamedTuple):
-    """Copy of a model that decides.
+    """Copy of a model that makes decisions.
 
-    `snapshot` is a snapshot of the bandit, and `line` the model's number. `timed` is True if decisions need the time,
-    and `through` is the sequence number of the last join learned.
+    - snapshot: immutable copy of the bandit.
+    - line: number of the model in its loop.
+    - timed: True if the model needs the time of a decision.
+    - through: sequence number of the last rewards that the model has learned.
     """
 
     snapshot: Any
@@ -43,14 +45,15 @@ class Copy(NamedTuple):
 
     @classmethod
     def from_fold(cls, fold: Fold) -> "Copy":
-        """Return a copy of the present model of a replay of the log."""
+        """Return a copy of the model that is learning the log."""
         return cls(fold.bandit.snapshot(), fold.line, fold.bandit.needs_time, fold.through)
 
 
 class Copies(NamedTuple):
-    """Copies of models that decide in a loop.
+    """Copies of the models that make a loop's decisions.
 
-    `present` is that of the serving model, and `candidate` that of a candidate with a share of the decisions, or None.
+    `present` is the copy of the serving model. `candidate` is the copy of a candidate model that makes a share of the
+    decisions, or None.
     """
 
     present: Copy
@@ -111,7 +114,7 @@ class Learner(threading.Thread):
 
     @property
     def lag(self) -> int:
-        """Number of queued messages that are not yet learned."""
+        """Number of queued groups of records that are not yet learned."""
         return self._queue.qsize()
 
     def run_after_learning(self, act: Callable[[], Any]) -> Future[Any]:
@@ -121,9 +124,9 @@ class Learner(threading.Thread):
         return future
 
     def stop(self) -> None:
-        """Learn what is queued for at most `LEAVE` seconds, save a checkpoint, and end.
+        """Learn the queued records for at most `LEAVE` (5) seconds, save a checkpoint, and end.
 
-        The next start learns the rest.
+        The rest is learned when the service starts again.
         """
         self._leaving = time.monotonic() + LEAVE
         self._queue.put(None)

@@ -49,9 +49,9 @@ Decide = Callable[..., Decided]
 
 
 class Evidence(NamedTuple):
-    """Records of the log that determine how often the bandit, and not the baseline, makes a decision.
+    """Position in the log up to which records decided how often the bandit, and not the baseline, makes a decision.
 
-    `through` is the sequence number of the last record counted, and `waiting` are the ids of later decisions that were
+    `through` is the sequence number of the last record counted. `waiting` holds the ids of later decisions that were
     being made at the same time.
     """
 
@@ -171,9 +171,9 @@ class Ledger:
         return RuleChoice(law, found.place if allowed[found.place] else cheapest)
 
     def share_after(self, waiting: Iterable[Decision]) -> float | None:
-        """Return the probability with which the bandit decides, and not the baseline; None without a baseline.
+        """Return the probability with which the bandit, and not the baseline, makes the next decision.
 
-        `waiting` are decisions to be counted as being made at the same time.
+        `waiting` are decisions to be counted as made but not yet rewarded. Returns None without a baseline.
         """
         with self._lock:
             if self.promise is None:
@@ -363,7 +363,10 @@ class Ledger:
             return {name: one._asdict() for name, one in self.pacing.spending().items()}
 
     def guard(self) -> dict[str, Any] | None:
-        """Return the state of the promise to earn nearly what the baseline would, as JSON; None without a baseline."""
+        """Return the state of the comparison with the baseline, as data for JSON: rewards, limits and guardrail tests.
+
+        Returns None without a baseline.
+        """
         with self._lock:
             if self.promise is None:
                 return None

@@ -189,7 +189,7 @@ class Loop:
         self.evaluations.resume()
 
     def warm(self, bandit: Any) -> None:
-        """Compile the code that requests will need; `bandit` is a copy of a candidate."""
+        """Compile the code that requests will need, by calls of `bandit`, a copy of a candidate model."""
         compile_paths(bandit, self.settings)
 
     def stop(self) -> None:
@@ -245,7 +245,7 @@ class Loop:
         return written
 
     def has_forgotten_records(self, fold: Fold) -> bool:
-        """Return True if a model cannot be learned again from the log, because some records were erased."""
+        """Return True if the model of `fold` cannot be learned again, because records were erased from the log."""
         return checkpoints.has_forgotten_records(
             self.store, self.name, self.loop_state.lines.each[fold.line], fold.through
         )
@@ -282,8 +282,8 @@ class Loop:
     ) -> tuple[LoopSettings, list[str]]:
         """Replace the settings by those that `make` returns for the present ones.
 
-        Returns the new settings and the names that differ. No other change happens meanwhile. `dry` is as in
-        `change_settings`.
+        Returns the new settings and the names that differ. No other change happens meanwhile. With `dry` True, settings
+        are only compared.
         """
         with self._orders:
             new = make(self.settings)
@@ -353,9 +353,9 @@ class Loop:
             promotion.stage(self, settings, new.model, bandit, place, origin=origin)
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
-        """Write settings and checkpoints to the log, then apply them.
+        """Write a settings record and checkpoint records to the log, then apply them to the state of the loop.
 
-        `settings` is the content of the settings record, or {} if there is none.
+        `settings` is the content of the settings record; with {} none is written.
         """
         with self.change_lock:
             records: list[Record] = [*checkpoints]
@@ -492,9 +492,9 @@ class Loop:
 
 
 class Releasing:
-    """Receiver of the result of a decision that first releases what the decision had reserved of budgets.
+    """Receiver of a decision's result that first releases the amounts of budgets which the decision had reserved.
 
-    `release` is called once, before the result is passed on.
+    `release` is called once; then the result is passed on.
     """
 
     def __init__(self, result: ResultSink, release: Callable[[], object]):

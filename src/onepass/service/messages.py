@@ -142,18 +142,18 @@ class RankedArm(Answer, frozen=True, kw_only=True):
 
 
 class DecideAnswer(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """Answer to a decision.
+    """Answer to a request for a decision.
 
     - id: id of the decision.
     - arm, arms: arm in the first slot, and arms in all slots.
-    - propensity, propensities: probability with which each of them was shown.
-    - ranking: all arms, those shown first, then by probability.
+    - propensity, propensities: probability with which the arm in the first slot, and in each slot, was shown.
+    - ranking: all arms: first the arms shown, then the others by probability.
     - mode: mode of the loop.
     - rounds: number of rewards that the model had learned.
     - settings: version of the settings.
-    - predicted: in a loop with outcomes, those predicted for the arm in the first slot.
-    - prices: with budgets, the price of a unit of each outcome, in units of reward.
-    - share: with a baseline, the probability with which the bandit, and not the baseline, decided.
+    - predicted: predicted outcomes of the arm in the first slot, in a loop with outcomes.
+    - prices: price of a unit of each outcome, in units of reward, in a loop with budgets.
+    - share: probability with which the bandit, and not the baseline, decided, in a loop with a baseline.
     """
 
     id: str
@@ -182,7 +182,10 @@ class OutcomeAnswer(Answer, frozen=True, kw_only=True):
 
 
 class ForgetAnswer(Answer, frozen=True, kw_only=True):
-    """Answer to an erasure; `forgotten` is the number of deleted records, whose sequence numbers stay."""
+    """Answer to a request for an erasure.
+
+    `forgotten` is the number of records whose content was deleted; their sequence numbers stay in the log.
+    """
 
     forgotten: int
 

@@ -122,9 +122,9 @@ class Metrics(Collector):
         yield stopped
 
     def text(self, readable: Collection[str]) -> bytes:
-        """Return metrics in Prometheus' format, for the loops in `readable`.
+        """Return the metrics of the loops named in `readable` in the text format of Prometheus, as bytes.
 
-        Metrics without a loop are included only if all loops are readable.
+        Metrics that belong to no loop are included only if all loops are readable.
         """
         if set(readable) == set(self._loops):
             return generate_latest(self._registry)

@@ -11,7 +11,7 @@ class Loops(TypedDict):
 
 
 class ModelInfo(TypedDict, total=False):
-    """Answer of the API with what the monitoring page shows about a model."""
+    """Answer about a loop's model on the monitoring page: recipe, memory, error bound, trust in a warm start."""
 
     recipe: Required[Any]
     memory: Required[Any]

@@ -33,15 +33,16 @@ MINUTE = 60  # seconds over which decisions are counted, to say how many a secon
 
 
 class Piece(msgspec.Struct):
-    """Sums over the decisions of one of up to 120 equal stretches of time.
+    """Sums over the decisions in a span of time; the overview divides a log's time into up to 120 equal spans.
 
     - decisions, rewards: numbers of decisions and of rewards.
-    - arms: number of times that each arm was shown.
-    - apart: sum over decisions of 1 minus the largest probability: how many were not on the most likely arm.
-    - price: sum of what exploration cost, by the model's predicted means.
+    - arms: number of times that each arm was shown, by name.
+    - apart: sum over decisions of 1 minus the largest probability, the expected number of decisions for another arm
+      than the most likely one.
+    - price: sum of the predicted reward that exploration cost.
     - earned: sum of rewards.
-    - worth: estimates at the end of the stretch, with limits, of the value of what is shown, of always the first arm,
-      and of a uniform choice.
+    - worth: (value, lower limit, upper limit) of three policies at the end of the span: what is shown, always the first
+      arm, and a uniform choice.
     """
 
     decisions: int = 0
@@ -54,10 +55,10 @@ class Piece(msgspec.Struct):
 
 
 class Sums(msgspec.Struct, kw_only=True):
-    """All sums of a loop's overview, as they are stored in a file.
+    """Sums of a loop's overview over its log, as they are stored in a file.
 
-    `through` is the last sequence number in them. Time is divided into pieces of `width` microseconds, the first of
-    which begins at `begin`.
+    `through` is the sequence number of the last record counted. Time is divided into spans of `width` microseconds, the
+    first of which begins at `begin`; `pieces` has the sums of each span.
     """
 
     through: int = 0
@@ -78,10 +79,11 @@ class Sums(msgspec.Struct, kw_only=True):
 
 
 class PendingReward(NamedTuple):
-    """Decision of the overview that waits for its reward.
+    """Decision that waits for its reward, which the overview then counts.
 
-    `due` is its deadline, `chance` holds its importance weights, and `expected` is the model's predicted mean, or None
-    if it has none.
+    - due: deadline of the reward, in microseconds.
+    - chance: importance weights of the decision.
+    - expected: the model's predicted mean reward, or None if it has none.
     """
 
     due: int
@@ -224,7 +226,7 @@ class Overview:
             del self.waiting[identity]
 
     def settle(self) -> None:
-        """Add the rewards collected so far to the estimates of the loop's gain."""
+        """Add the rewards collected since the last call to the estimates of policy values."""
         if self._rewards:
             self.policy_gain.add(self._chances, self._rewards)
             self._chances, self._rewards, self._stale = [], [], True
@@ -355,7 +357,7 @@ def truncate_arms(arms: dict[str, int]) -> dict[str, int]:
 
 
 def merge_pieces(pieces: list[Piece]) -> Piece:
-    """Return the sums over consecutive stretches of time together, with the last known estimates."""
+    """Return the sums over several consecutive spans of time, with the estimates of the last span that has them."""
     arms = Counter[str]()
     for piece in pieces:
         arms.update(piece.arms)

@@ -45,9 +45,10 @@ class OverviewFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverviewThread(threading.Thread):
-    """Thread that updates the overview of a loop, with every record of its log, until it is stopped.
+    """Thread that adds every record of a loop's log to the overview of the loop, until it is stopped.
 
-    `settings` are the present ones, `store` and `loop` its log, and `place` is the file of sums, a cache.
+    `settings` are the present settings of the loop, `store` its log, `loop` its name, and `place` the path of a file in
+    which the sums are cached.
     """
 
     def __init__(self, settings: LoopSettings, store: Store, loop: str, place: Path):

@@ -112,9 +112,9 @@ def routes(
 
 
 def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[float, dict[str, Any]]]) -> bytes:
-    """Return the overview of a loop as JSON.
+    """Return the overview of a loop for the monitoring page, as JSON bytes.
 
-    `selves` caches descriptions of models, with the times when they were made.
+    `selves` caches descriptions of models by loop name, with the times when they were made.
     """
     since, said = selves.get(loop.name, (0.0, {}))
     if not said or time.monotonic() - since >= FRESH:
@@ -152,7 +152,10 @@ def example_request(settings: LoopSettings) -> dict[str, Any]:
 
 
 def ones_like(sizes: Sizes) -> Any:
-    """Return the numbers of a request or an arm, by name or in order, with all of them set to 1."""
+    """Return example numbers of a request or an arm: every number is 1.
+
+    The result is a list for a count of numbers, and a dictionary for names of numbers.
+    """
     return [1.0] * sizes if isinstance(sizes, int) else dict.fromkeys(sizes, 1.0)
 
 

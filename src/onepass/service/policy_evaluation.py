@@ -52,7 +52,10 @@ class Window(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Reward of a decision: `place` is the index of the arm shown, and shown (K,) the probabilities of all arms."""
+    """Decision with its reward, for the evaluation of policies.
+
+    `place` is the index of the arm shown, and `shown` (K,) holds the probabilities with which each arm was shown.
+    """
 
     place: int
     reward: float
@@ -74,8 +77,8 @@ class Policy(Protocol):
 class FixedPolicy:
     """Policy that learns nothing.
 
-    `choose` returns probabilities (K,) for a decision. `changes` is True if the policy still varies from row to row for
-    other reasons, like the logged policy (default False).
+    `choose` is a function that returns probabilities (K,) for a decision. `changes` is True if the policy is not the
+    same function of the context in all decisions, as with the logged policy (default False).
     """
 
     def __init__(self, choose: Callable[[Decision], np.ndarray], changes: bool = False):
@@ -189,7 +192,7 @@ def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> 
 
 
 def read_changes(store: Store, loop: str, since: int) -> dict[str, float]:
-    """Return the changes of first slots' rewards by corrections that came after they were learned, by decision id."""
+    """Return by how much corrections changed the first slot's reward after it was learned, by decision id."""
     changes: dict[str, float] = {}
     for record in store.read(since, None, ("join",), loop):
         if isinstance(record, Join) and record.how == CENSORED:
@@ -206,10 +209,14 @@ def find_decision(store: Store, loop: str, identity: str, window: Window) -> Dec
 
 @dataclass
 class PolicyTally:
-    """Sums from which a policy's value is estimated, and its importance weights.
+    """Importance weights of a policy, and the sums from which its value is estimated.
 
-    `tally` holds the sums, `waiting` the rows without a reward yet, `first` the bound of the first weights, and `bound`
-    the largest possible weight so far. `why` is the reason of a failure, or "".
+    - tally: sums over the decisions.
+    - weights: importance weights, in arrays.
+    - waiting: (weight, largest weight, probability of arms never shown) of decisions whose rewards are not added yet.
+    - first: bound of the first weight, or None.
+    - bound: bound of all weights so far.
+    - why: reason of a failure, or "".
     """
 
     tally: PolicyStatistics
@@ -220,7 +227,7 @@ class PolicyTally:
     why: str = ""
 
     def see(self, row: Row, p: np.ndarray) -> None:
-        """Add the row of a decision, to which the policy gives the probabilities p (K,)."""
+        """Add a decision: `row` says which arm was shown, and `p` (K,) are the evaluated policy's probabilities."""
         chance = row.shown > 0.0
         top = float((p[chance] / row.shown[chance]).max())
         self.bound.max_weight = max(self.bound.max_weight, top)
@@ -314,16 +321,19 @@ def evaluate_policies(
 
 
 def weigh_decision(kept: PolicyTally, policy: Policy, decision: Decision, row: Row | None) -> None:
-    """Compute a policy's probabilities for a decision, and add `row` to the policy's sums `kept` unless it is None."""
+    """Compute a policy's probabilities for a decision, and add its importance weight to the policy's sums `kept`.
+
+    If `row` is None, because the decision has no reward, nothing is added.
+    """
     p = policy.probabilities(decision)
     if row is not None:
         kept.see(row, p)
 
 
 def run_guarded(kept: PolicyTally, what: Callable[[], object]) -> None:
-    """Call the function `what` for a policy with the sums `kept`, unless the policy has failed before.
+    """Call the function `what`, which works for the policy with the sums `kept`, unless the policy has failed before.
 
-    An error is stored as the reason of the policy's failure.
+    An error is not raised, but stored as the reason of the policy's failure.
     """
     if not kept.why:
         try:

@@ -27,11 +27,10 @@ MUCH = 0.2  # of a policy without a chance of being seen: more of the same will 
 
 
 class DecisionWeights(NamedTuple):
-    """Importance weights of a decision, known when it is made.
+    """Importance weights of a decision for two policies: always the first arm, and a uniform choice.
 
-    `weights` has the weight of each of two policies, always the first arm and a uniform choice, for the arm shown.
-    Weights are cut at several values. `cut` has the probability that each cut takes from each policy, or None if it
-    takes nothing.
+    `weights` holds the weight of each policy for the arm shown. Weights are cut at several values. `cut` holds, for
+    each policy and each of these values, the policy's probability that the cut removes; None if nothing is removed.
     """
 
     weights: tuple[float, float]
@@ -47,10 +46,10 @@ class Estimate(NamedTuple):
 
 
 class GainEstimate(NamedTuple):
-    """Gain per decision over a policy, with the limits `lower` and `upper`.
+    """Estimated gain in reward per decision of what was shown over another policy, with lower and upper limits.
 
-    `unseen` is the share of the policy's decisions on arms that were hardly ever shown, about which the log says
-    nothing.
+    `unseen` is the fraction of the other policy's decisions on arms that were hardly ever shown, about which the log
+    says nothing.
     """
 
     gain: float
@@ -62,10 +61,10 @@ class GainEstimate(NamedTuple):
 def decision_weights(
     chances: Sequence[float], shown: int, first: int, eligible: Sequence[int] | None = None
 ) -> DecisionWeights:
-    """Return the importance weights of a decision.
+    """Return the importance weights of a decision for two policies: always the first arm, and a uniform choice.
 
-    `chances` are the probabilities of all arms, `shown` and `first` are indices of arms, and `eligible` the indices of
-    eligible arms (default: all).
+    `chances` are the probabilities of all arms, `shown` and `first` the indices of the arm shown and of the first arm,
+    and `eligible` the indices of eligible arms (default: all).
     """
     among = chances if eligible is None else [chances[place] for place in eligible]
     p, even, of_first = chances[shown], 1.0 / len(among), chances[first]
@@ -79,9 +78,9 @@ def decision_weights(
 
 
 class PolicyGain:
-    """Estimates of the value of what a loop shows, of always the first arm, of a uniform choice, and of the gain.
+    """Estimates of the mean rewards of three policies: what a loop shows, always the first arm, a uniform choice.
 
-    `rewards` is the range of rewards. `state` is the result of an earlier object's `to_dict` (default None: no rows).
+    `rewards` is the range of rewards. `state` is what `to_dict` of an earlier object returned (default None: no rows).
     """
 
     def __init__(self, rewards: Range, state: Any = None):
@@ -185,10 +184,16 @@ class PolicyGain:
 
 
 def verdict(worth: PolicyGain, first: str | None) -> tuple[str, str]:
-    """Return a word for programs and a sentence for people about the gain `worth` over always the first arm.
+    """Return a word for programs and a sentence for people that compare a loop with always showing the first arm.
 
-    The word is "none" (no reward yet), "same" (always the first arm), "yes", "no", "unknowable", "better" (than a
-    uniform choice) or "open". `first` is the name of the first arm, or None if it was not always the same.
+    - "none": no reward yet.
+    - "same": the first arm was always shown.
+    - "yes", "no": the loop earns more, or less.
+    - "unknowable": the first arm was hardly ever shown.
+    - "better": the loop is better than a uniform choice, and the comparison with the first arm is open.
+    - "open": nothing is known yet.
+
+    `worth` holds the estimates. `first` is the name of the first arm, or None if it was not always the same.
     """
     rival = "always showing the first arm" if first is None else f"always showing {first}"
     if worth.rows == 0:

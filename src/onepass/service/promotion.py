@@ -35,9 +35,12 @@ ASKED = 60.0  # seconds for the learner's thread to do what it is asked
 
 
 class LoopParts(Protocol):
-    """Interface of the parts of a loop (loop.py) that are needed to exchange models.
+    """Interface of a loop for the functions of this module, which replace one model by another.
 
-    `folder` is the loop's folder, `loop_state` its state, `learner` the serving model, and `building` the candidate.
+    - name, store, folder: name of the loop, its log, and the folder of its checkpoints.
+    - loop_state: settings and models of the loop.
+    - learner: thread that trains the serving model.
+    - building: thread that trains the candidate model, or None.
     """
 
     name: str
@@ -113,7 +116,10 @@ def stage(
 
 
 def replay_start(store: Store, loop: str) -> int:
-    """Return the sequence number after which the log has the decision of every reward; 0 if nothing was dropped."""
+    """Return the sequence number after which every reward in the log has its decision in the log.
+
+    It is 0 if no records were deleted from the beginning of the log.
+    """
     held, last = set[str](), 0
     for record in store.read(0, None, ("decision", "join"), loop) if store.first > 1 else ():
         if isinstance(record, Decision):
@@ -229,10 +235,10 @@ def on_caught_up(loop: LoopParts, candidate: Candidate) -> None:
 
 
 def promote_if_due(loop: LoopParts, candidate: Candidate, patient: bool = True) -> None:
-    """Let a candidate take over if the conditions are met.
+    """Let a candidate take over if it has caught up, or, in canary mode, if it was promoted or is better.
 
-    If `patient` is True and the log cannot be written, it is tried again after the next rewards; otherwise the error is
-    raised.
+    If `patient` is True and the log cannot be written, the candidate is tried again after the next rewards; otherwise
+    the error is raised.
     """
     if loop.learner.candidate is not candidate:
         return
@@ -271,7 +277,7 @@ def on_failure(loop: LoopParts, candidate: Candidate, why: str) -> None:
 
 
 def retire(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """End a candidate for the reason `why`: it stops deciding, and the log records up to where it has learned."""
+    """End a candidate for the reason `why`: it makes no more decisions, and the log records how far it had learned."""
     if loop.building is not candidate:
         return
     if loop.learner.candidate is candidate:

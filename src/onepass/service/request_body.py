@@ -120,7 +120,7 @@ class Inbox:
 
 
 class Results:
-    """Factory of results that the writer's thread sets and coroutines of the event loop await."""
+    """Factory of awaitable results: the writer's thread sets them, and coroutines of the event loop await them."""
 
     def __init__(self) -> None:
         self._inbox = Inbox(set_outcome)
@@ -132,7 +132,7 @@ class Results:
 
 
 def set_outcome(given: tuple[asyncio.Future[Any], Any, BaseException | None]) -> None:
-    """Set the result or the error of the future that is given, unless it is done."""
+    """Set the result or the error of a future, unless it is done; `given` is (future, result, error)."""
     future, result, error = given
     if future.done():
         return

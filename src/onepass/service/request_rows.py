@@ -71,7 +71,10 @@ def make_table(arms: Sequence[str | Arm], settings: LoopSettings) -> ArmTable:
 
 
 def make_rows(arms: Sequence[str | Arm], sizes: Sizes) -> np.ndarray | None:
-    """Return the numbers of arms (K, width), or None if they have none."""
+    """Return the features of a request's arms as an array (K, width), or None if arms have no features in this loop.
+
+    `sizes` are the numbers of features that the settings prescribe. Raises ApiError if the features do not fit them.
+    """
     width = size(sizes)
     if width == 0:
         for arm in arms:

@@ -224,7 +224,8 @@ def hold_folder(data: Path, standby: Callable[[], object] | None) -> Iterator[No
 def claim_loop(store: Store, name: str, standby: Callable[[], object] | None) -> None:
     """Become the only writer of a loop.
 
-    `standby` is as in `hold_folder`; with None, ClaimError is raised if another process writes the loop.
+    If another process writes the loop, `standby` is called once, and the end of that process is waited for. With None,
+    ClaimError is raised.
     """
     waiting = False
     while True:

@@ -261,7 +261,7 @@ def takes_records(settings: LoopSettings) -> bool:
 
 
 def size(numbers: Sizes) -> int:
-    """Return the length of a list of names of numbers, or the count itself if it is given as a number."""
+    """Return how many numbers a setting defines: the length of a list of names, or the count itself."""
     return numbers if isinstance(numbers, int) else len(numbers)
 
 
@@ -294,7 +294,10 @@ def parse_logged_settings(record: Settings) -> LoopSettings:
 
 
 def collect_errors(found: Any) -> Iterator[str]:
-    """Yield a sentence for every value in `found` of a wrong type, and for wrong values that do not depend on those."""
+    """Yield a sentence for every value in `found` of a wrong type or out of range.
+
+    Values whose check depends on a value of a wrong type are not checked.
+    """
     sentences, fitting = type_errors(found, LoopSettings)
     for one in sentences:
         yield f"settings do not fit: {one}"
@@ -512,10 +515,7 @@ def parse_argument(name: str, value: Any) -> Any:
 
 
 def immutable_settings(settings: LoopSettings) -> dict[str, Any]:
-    """Return the settings that must not change while a log is in use, by name.
-
-    They include the names of outcomes.
-    """
+    """Return the settings that must not change while a log is in use, by name; the names of outcomes are among them."""
     fixed = {name: msgspec.to_builtins(getattr(settings, name)) for name in FIXED}
     return {**fixed, "outcomes": [*settings.outcomes]}
 

@@ -14,10 +14,10 @@ BASE64 = 4 / 3  # bytes of a record for each of its model
 
 
 class WholeCheckpoints:
-    """Schedule of the checkpoints whose model is stored in the log itself, called whole.
+    """Schedule of whole checkpoints: checkpoints whose model is stored in the log itself.
 
-    `joins` is the number of rewarded decisions learned between two of them (0: never). `written` returns the bytes
-    written so far.
+    `joins` is the number of rewarded decisions learned between two whole checkpoints (0: never). `written` is a
+    function that returns the bytes of log written so far.
     """
 
     joins: int
@@ -28,16 +28,19 @@ class WholeCheckpoints:
         self._sizes: dict[int, int] = {}  # by line, bytes of its model when it was last saved
 
     def resume(self, line: int, written: int) -> None:
-        """Continue with a model for which `written` bytes of log were written since its last whole checkpoint."""
+        """Continue with the model of number `line`.
+
+        `written` is the number of bytes of log that were written since its last whole checkpoint.
+        """
         self._begun[line] = -written
 
     def bytes_since(self, line: int) -> int:
-        """Return the bytes of log written since the last complete checkpoint of the model with the number `line`."""
+        """Return the bytes of log written since the last whole checkpoint of the model with the number `line`."""
         now = self._written()
         return now - self._begun.setdefault(line, now)
 
     def is_due(self, folds: Iterable[Fold]) -> bool:
-        """Return True if the next checkpoint of one of these models should be stored in the log with the model.
+        """Return True if one of the models in `folds` should be stored in the log with its next checkpoint.
 
         The decision uses the last known sizes of the models.
         """
@@ -50,6 +53,6 @@ class WholeCheckpoints:
         return 0 < self.joins <= fold.joins and self.bytes_since(fold.line) >= enough
 
     def note_stored(self, fold: Fold) -> None:
-        """Restart the counts of joins and logged bytes since a model's last whole checkpoint, after its own record."""
+        """Restart a model's counts of learned decisions and of logged bytes, after the model was stored in the log."""
         fold.joins = 0
         self._begun[fold.line] = self._written()

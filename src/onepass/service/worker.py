@@ -66,9 +66,11 @@ _encoder = msgspec.json.Encoder()
 
 
 class ActiveState(NamedTuple):
-    """Models and settings with which a worker process decides in a loop.
+    """Models and settings with which a worker process makes the decisions of a loop.
 
-    `number` is the number of the `State` that the service sent.
+    - copies: copies of the serving model and of the candidate.
+    - settings, version: settings of the loop, and their version.
+    - number: number of the message from the service that brought them.
     """
 
     copies: Copies
@@ -78,9 +80,10 @@ class ActiveState(NamedTuple):
 
 
 class FollowedLoop:
-    """Loop of the service as a worker process knows it.
+    """Loop in a worker process, with the latest models and settings that the service sent.
 
-    `clock` gives the times of its decisions, and `path` is the file of its state.
+    `name` is the name of the loop, `clock` gives the times of its decisions, and `path` is the file in which the
+    service writes models and settings.
     """
 
     present: ActiveState
@@ -90,14 +93,14 @@ class FollowedLoop:
         self._newer = asyncio.Condition()
 
     def load(self) -> ActiveState:
-        """Read the settings and models that the service wrote last; it takes as long as loading a model."""
+        """Read the settings and models that the service wrote last; this takes as long as loading a model."""
         state = msgspec.msgpack.decode(self._path.read_bytes(), type=State)
         settings = msgspec.convert(state.settings, LoopSettings)
         candidate = None if state.candidate is None else load_copy(state.candidate)
         return ActiveState(Copies(load_copy(state.present), candidate), settings, state.version, state.number)
 
     async def follow(self, present: ActiveState) -> None:
-        """Replace the state with which the loop decides."""
+        """Replace the settings and models with which the worker decides by `present`."""
         if not hasattr(self, "present"):
             self.tables = ArmTableCache(lambda arms: make_table(arms, present.settings))
         async with self._newer:
@@ -105,7 +108,7 @@ class FollowedLoop:
             self._newer.notify_all()
 
     async def wait_after(self, number: int) -> None:
-        """Wait for a state with a larger number."""
+        """Wait until the service has sent models and settings with a larger number than `number`."""
         async with self._newer:
             await self._newer.wait_for(lambda: self.present.number > number)
 
@@ -197,7 +200,7 @@ class Worker:
         return name
 
     async def follow(self) -> None:
-        """Load all later states, one after the other."""
+        """Load the models and settings that the service sends, one after the other."""
         while True:
             await self._follow()
 

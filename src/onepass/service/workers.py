@@ -100,9 +100,9 @@ class WorkerHandle:
 
 
 class PublishedState:
-    """Settings and models of a loop as they were sent to the workers last.
+    """Settings and models of a loop that the service sent to the workers last.
 
-    `superseded` maps the number of the state before it to the log's last sequence number when it was replaced.
+    `number` counts them. `superseded` maps an earlier number to the last sequence number of the log at its replacement.
     """
 
     def __init__(self, loop: Loop):
@@ -114,7 +114,7 @@ class PublishedState:
         self.superseded: dict[int, int] = {}
 
     def is_too_old(self, number: int) -> bool:
-        """Return True if too many records were written since the state with this number was replaced."""
+        """Return True if too many records were written since the settings and models with this number were replaced."""
         place = self.superseded.get(number)
         return number < self.number and (place is None or self.loop.writer.last - place > OLD)
 

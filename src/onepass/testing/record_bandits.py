@@ -16,7 +16,7 @@ CONTEXT: dict[str, Any] = {"hour": 1}
 
 
 def check_record_bandit(make: Callable[[int], Any], n_rounds: int = 30) -> str:
-    """Check that bandits learn arms with features as `InteractionBandit` does.
+    """Check that bandits whose contexts and arms are dictionaries satisfy their contract.
 
     Parameters
     ----------

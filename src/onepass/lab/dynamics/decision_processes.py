@@ -4,7 +4,7 @@ Features are one-hot over states and actions. Regret of an episode is the optima
 the policy played, both computed from the true process. The chain is RiverSwim (Strehl and Littman 2008), in episodes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ from onepass.lab.dynamics.figures import make_figure
 from onepass.lab.dynamics.study import DynamicsStudy
 from onepass.lab.policy import Policy
 from onepass.lab.seeds import stream
+
+PROCESS = 1  # part of a seed
 
 
 class Process(NamedTuple):
@@ -73,6 +75,16 @@ def grid(side: int = 3, n_steps: int = 6, slip: float = 0.1) -> Process:
     return Process(transitions, rewards, n_steps, 0)
 
 
+def random_process(seed: int, n_states: int = 5, n_actions: int = 3, n_steps: int = 8) -> Process:
+    """Return a random process: transitions from a Dirichlet law, mean rewards that are cubes of uniform numbers.
+
+    From a state and an action an agent comes to few states, and few pairs of state and action pay much.
+    """
+    rng = stream(seed, PROCESS)
+    transitions = rng.dirichlet(np.full(n_states, 0.3), (n_states, n_actions))
+    return Process(transitions, rng.random((n_states, n_actions)) ** 3, n_steps, 0)
+
+
 def evaluate(process: Process, actions: np.ndarray | None) -> float:
     """Return the expected reward of an episode with the actions (H, S), one per step and state.
 
@@ -92,7 +104,8 @@ def value_iteration(*, process: Process, **options: float | str) -> OptimisticVa
 class ProcessRun:
     """Simulation of an agent that learns a decision process; its regret is computed exactly from its plan."""
 
-    def __init__(self, policy: Policy, noise: Noise, seed: int, process: Process) -> None:
+    def __init__(self, policy: Policy, noise: Noise, seed: int, process: Process | Callable[[int], Process]) -> None:
+        process = process(seed) if callable(process) else process
         self.process, self.noise, self.rng = process, noise, stream(seed)
         self.agent, shape = policy.build(process=process), process.rewards.shape
         self.cumulated = np.cumsum(process.transitions, axis=2)
@@ -123,22 +136,22 @@ class ProcessRun:
         return {"cumulative_regret": self.regret}
 
 
-def _policies(settings: Sequence[tuple[str, float]]) -> tuple[Policy, ...]:
-    """Return agents for pairs of estimator and exploration, which "huber" takes in units of the noise."""
+def _policies(settings: Sequence[tuple[str, float, float]]) -> tuple[Policy, ...]:
+    """Return agents by estimator, exploration, which "huber" takes in units of the noise, and value exploration."""
     return tuple(
         Policy(
-            f"{name}, exploration {value:g}",
+            f"{name}, exploration {beta:g} and {beta_p:g}",
             value_iteration,
-            {"estimator": name, "exploration": value, "value_exploration": 0.3},
+            {"estimator": name, "exploration": beta, "value_exploration": beta_p},
             group=name,
         )
-        for name, value in settings
+        for name, beta, beta_p in settings
     )
 
 
-POLICIES = _policies([("huber", 3.0), ("ridge", 1.0), ("ridge", 3.0)])
+POLICIES = _policies([("huber", 1.0, 0.6), ("huber", 3.0, 0.3), ("ridge", 0.3, 0.6), ("ridge", 1.0, 0.3)])
 FIGURE = make_figure("processes", "cumulative_regret", "cumulative regret", "episode", ",.1f")
-GRID = {"exploration": (0.1, 0.3, 1.0, 3.0, 10.0), "value_exploration": (0.03, 0.1, 0.3)}
+GRID = {"exploration": (0.1, 0.3, 1.0, 3.0, 10.0), "value_exploration": (0.03, 0.1, 0.3, 0.6, 1.0)}
 
 SUITES = (
     DynamicsStudy(
@@ -156,7 +169,18 @@ SUITES = (
         "grid",
         "a square of 9 places, episodes of 6 steps: regret of optimistic value iteration",
         partial(ProcessRun, process=grid()),
-        (*_policies([("huber", 1.0), ("ridge", 0.1), ("ridge", 0.3)]), *POLICIES),
+        (*POLICIES, *_policies([("huber", 1.0, 0.3), ("ridge", 0.3, 0.3)])),
+        rounds=1_500,
+        seeds=10,
+        scale=0.3,
+        figure=FIGURE,
+        grid=GRID,
+    ),
+    DynamicsStudy(
+        "random-process",
+        "random processes of five states and three actions, episodes of 8 steps: regret of optimistic value iteration",
+        partial(ProcessRun, process=random_process),
+        POLICIES,
         rounds=1_500,
         seeds=10,
         scale=0.3,

@@ -1,6 +1,11 @@
 """Named studies of worlds with a state."""
 
 from onepass.lab.definition import Study
-from onepass.lab.dynamics import control, decision_processes, sphere
+from onepass.lab.dynamics import control, decision_processes, identification, sphere
 
-SUITES: tuple[Study, ...] = (control.SUITE, *decision_processes.SUITES, sphere.SUITE)
+SUITES: tuple[Study, ...] = (
+    identification.SUITE,
+    control.SUITE,
+    *decision_processes.SUITES,
+    sphere.SUITE,
+)

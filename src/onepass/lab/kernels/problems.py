@@ -119,7 +119,8 @@ class NegatedFunction:
     """Function from a seed to a problem that looks for the minimum of a known function.
 
     Expected rewards are the negated values of `function` at the arms, shifted and scaled to mean 0 and variance 1.
-    `arms`, `kernel` and `noise` have the meaning that they have in `GaussianProcess`.
+    `arms` is a function from a random generator to the features (A, d) of the arms, `kernel` is what policies are
+    given, and `noise` is the standard deviation of rewards.
     """
 
     function: Callable[[np.ndarray], np.ndarray]

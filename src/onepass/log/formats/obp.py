@@ -96,7 +96,7 @@ def feedback_of(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def read(path: str | Path, **options: Any) -> Iterator[Event]:
-    """Yield the events of a `.npz` file with the arrays of a `bandit_feedback`; options are those of `events_of`."""
+    """Yield the events of a `.npz` file with the arrays of a `bandit_feedback`; takes the options of `events_of`."""
     with np.load(path, allow_pickle=False) as file:
         yield from events_of({name: file[name] for name in file.files}, **options)
 

@@ -80,7 +80,8 @@ def adopt_decision(decision: Decision) -> Decision:
     """Convert a logged decision of another system to the form of onepass, so that models can learn and repeat it.
 
     Its features are plain data. Rows of numbers that `json_from_decision` wrote become rows again. Features of slots
-    are kept in `extra`. Raises ValueError as `request_from_decision` does.
+    are kept in `extra`. Raises ValueError for features that contradict each other, or that cannot be flattened to
+    numbers.
     """
     contexts = decision.contexts
     if not isinstance(contexts, dict) or are_records(contexts):

@@ -212,7 +212,8 @@ def events_of(
 ) -> Iterator[Event]:
     """Yield the events of a polars or pandas frame, or a mapping of columns.
 
-    Arguments are those of `read`; rows are numbered from 1.
+    `loop` is the loop's name in the events, and `names` are the names of columns by their meaning, as for `read`. If
+    `bad` is "skip", bad rows are left out, and `report` is called with the number of each, from 1, and the reason.
     """
     check.choice("bad", bad, ("refuse", "skip"))
     meaning, columns = ColumnNames(**names), [str(name) for name in getattr(frame, "columns", frame)]

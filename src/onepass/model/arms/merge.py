@@ -150,9 +150,10 @@ def plan_merge(
 
 
 def correct_shared(shared: Any, corrections: list[Any]) -> Any:
-    """Return the shared state of a hybrid model with corrections (T, t) added to its design A and moment b.
+    """Return the shared state of a hybrid model with corrections added to its design matrix A and its moment b.
 
-    Raises ValueError unless the design is exact, and TypeError unless the estimator is ridge regression, which has a b.
+    `corrections` holds pairs (T, t) of a matrix T that is added to A, and a vector t that is added to b. Raises
+    ValueError unless the design is exact, and TypeError unless the estimator is ridge regression, which has a moment b.
     """
     if not isinstance(shared, RidgeState):
         raise estimators.path_dependence_error(

@@ -78,9 +78,10 @@ def evaluate_rows(
 def evaluate_reduced_rows(
     learned: ArmModelsState, pipeline: FeaturePipeline, arm_ids: np.ndarray, rows: np.ndarray, full: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the results of `evaluate_rows` for arms that learn only the factor u of a row (u, v), times ||v||.
+    """Return predictions (K,), x^T A^-1 x (K,) and rows (K, k) of the shared part, for arms that learn only a factor.
 
-    `rows` (K or 1, dim) holds the rows, and `full` their features vec(u v^T) for the shared part of a hybrid model.
+    Such an arm learns only the factor u of its rows (u, v), times ||v||. `rows` (K or 1, dim) holds the rows, and
+    `full` their features vec(u v^T) for the shared part of a hybrid model. A is an arm's design.
     """
     left, right = split_sides(pipeline.map, rows)
     right = np.ascontiguousarray(np.broadcast_to(right, (len(arm_ids), right.shape[1])))
@@ -102,10 +103,12 @@ def arm_statistics(
 ) -> ArmStatistics:
     """Return the means, widths and draws of K arms that the exploration rule `explores` needs.
 
-    `means` (K,) are predictions, and `squares` (K,) are x^T A_a^-1 x for the design A_a of arm a. rows (K, k) belong to
-    the shared part of a hybrid model, which adds its part to the means. normals (pairs, K, and those of the shared
-    model) are standard normal: arms share no data, so draws from N(theta_a, A_a^-1) are independent, and one normal for
-    each arm is enough.
+    - tally, rounds: sums of residuals, and number of rewards learned.
+    - means (K,): predictions.
+    - squares (K,): x^T A_a^-1 x for the design A_a of each arm a.
+    - rows (K, k): rows of the shared part of a hybrid model, which adds its prediction to the means; None without it.
+    - normals (pairs, K and more): standard normal numbers, one for each arm, then those of the shared part. Arms share
+      no data, so draws from N(theta_a, A_a^-1) are independent, and one number for each arm is enough.
     """
     shared, count, wanted = learned.shared, len(arm_ids), explores.strength
     widths, shifts = np.sqrt(np.maximum(squares, 0.0)), normals
@@ -130,10 +133,10 @@ def reward_residuals(
     record_of: Callable[[Any], int],
     expected: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Return rewards `values` (n,) minus their predicted means, for the arms `names` and their contexts.
+    """Return the rewards `values` (n,) minus their predicted means, for n contexts and the arms `names`.
 
-    `expected` turns scores x^T theta into means; scores of a hybrid model are means already. `record_of` maps a name to
-    an id.
+    `expected` is a function that turns scores x^T theta into means; scores of a hybrid model are means already.
+    `record_of` is a function that maps a name to an arm's id.
     """
     if isinstance(contexts, Factors):
         contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])

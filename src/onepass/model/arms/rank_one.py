@@ -12,10 +12,10 @@ from onepass.features.outer_product import signed_lengths
 
 
 def lengths_along(directions: np.ndarray, places: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the signed length v^T e of every row v of right (n, d_a), where e is the direction of the arm's factor.
+    """Return the signed lengths v^T e (n,) of the rows v of `right` (n, d_a), where e is the arm's direction.
 
-    `directions` (arms, d_a) holds unit vectors, and `places` (n,) the index of each row's arm. The length is ||v|| if
-    the arm has no direction yet. Raises ValueError if a row has turned away from its direction.
+    `directions` (arms, d_a) holds unit vectors e, and `places` (n,) the index of each row's arm. The length is ||v|| if
+    the arm has no direction yet. Raises ValueError if a row is not parallel to its arm's direction.
     """
     lengths, turned = signed_lengths(right, directions, places)
     if turned >= 0:

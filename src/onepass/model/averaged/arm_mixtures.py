@@ -98,17 +98,17 @@ class Settings(NamedTuple):
         return 1e6 * self.memory_limit
 
     def columns_within(self, rows: int) -> int:
-        """Return the largest number of columns for which this many rows, and what is computed of them, fit the memory.
+        """Return the largest number of columns for which the memory limit suffices to store this many rows.
 
         The memory must hold the rows in float64, and their main directions twice (span.py).
         """
         return max(ALWAYS, int(self.bytes / (8 * rows + 8 * LEAST)))
 
     def rows_kept(self, width: int) -> int:
-        """Return the number of first rows to store, for contexts with `width` columns.
+        """Return how many of the first rows are stored, for contexts with `width` columns.
 
-        These are the rows of the warm-up, and some more if memory allows. The additional rows are stored while feature
-        maps are rebuilt in small steps.
+        These are the rows of the warm-up, and, if memory allows, some more that come while feature maps are rebuilt in
+        small steps.
         """
         more = self.warm_up + spare(self.warm_up)
         return more if width <= self.columns_within(more) else self.warm_up
@@ -134,11 +134,11 @@ class Saved(NamedTuple):
 class ArmMixtures:
     """Averaged models of named arms, and the rebuilding of their feature maps.
 
-    - models: a `Mixture`, () until the width of rows is known.
-    - remaking: a `Remaking` while feature maps are rebuilt, else ().
-    - forest: a `Forest` beside the models, () before the first row, without trees, and for wide rows.
+    - models: the models' arrays (`Mixture`), () until the width of rows is known.
+    - remaking: state of a rebuilding of feature maps (`Remaking`), () if none is in progress.
+    - forest: state of the trees beside the models (`Forest`), () before the first row, without trees, and for wide rows.
     - index: names of arms, and the index of each arm's models (slot).
-    - heads: an `OutcomeHeads`, () without outcomes or rows.
+    - heads: parameters of outcomes (`OutcomeHeads`), () without outcomes or rows.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -247,7 +247,7 @@ class ArmMixtures:
         self._add(row, slot, values, values if expected is None else expected, AHEAD if expected is None else REVISED)
 
     def ask(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return predicted outcomes (J, K) of arms, and the root mean square errors (J,) of predictions so far.
+        """Return predicted outcomes (J, K) of K arms, and the root mean square error (J,) of each outcome so far.
 
         `rows` is (1 or K, dim), and `slots` (K,) are the indices of the arms' models.
         """
@@ -280,7 +280,7 @@ class ArmMixtures:
         return slot
 
     def survey(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
-        """Return predicted means and widths (K,) of arms, the unit of widths, and the number of rows learned.
+        """Return means and widths (K,) of K arms, the factor of widths in units of rewards, and the number of rows.
 
         - rows: (K, dim), or (1, dim) if all arms have the same row.
         - slots (K,): indices of the arms' models.
@@ -293,7 +293,7 @@ class ArmMixtures:
         return means, widths, unit, int(self.models.counts[KNOWN])
 
     def choices(self) -> dict[str, Any]:
-        """Return the dictionary that `AveragedModels.choices` documents; {} before the first row."""
+        """Return what the models have chosen so far, such as their weights and landmarks; {} before the first row."""
         state = self.models
         if state == () or not state.plan.any():
             return {}

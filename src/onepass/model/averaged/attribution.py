@@ -59,12 +59,13 @@ def called(dim: int, names: Iterable[str] | None) -> tuple[str, ...]:
 def sides_of(
     state: Mixture, forest: Any, rows: list[np.ndarray], slots: list[int], names: tuple[str, ...], count: int
 ) -> list[list[Side]]:
-    """Return the contributions of the columns to mean and squared width of the first `count` of two arms.
+    """Return the contributions of the columns of a row to the means and squared widths of one or two arms.
 
     - forest: the trees beside the models, or ().
     - rows: a row (d,) for each arm.
     - slots: indices of the arms' models.
     - names: the columns' names.
+    - count: 1 for the first arm alone, 2 for both.
 
     The squared width of the second arm gets a minus sign, because attributions explain a difference of two scores.
     """
@@ -137,11 +138,16 @@ def forest_steps(forest: Forest, x: np.ndarray, slot: int, level: float) -> np.n
 
 
 def theta_and_solved(state: Mixture, m: int, slot: int, phi: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights of the n features of model m of an arm for the mean, and for the squared width, each (n,).
+    """Return the weights (n,) of n features in an arm's predicted mean, and their weights (n,) in its squared width.
 
-    They are theta - level tau and P phi: theta (n,) are the arm's parameters, tau (n,) the parameters for the constant
-    target 1, `level` is the mean of an unknown arm, P the inverse of the arm's Gram matrix, and phi (n,) the features.
-    `slot` is the index of the arm's models. Everything is discounted to the current round.
+    - m: number of the model.
+    - slot: index of the arm's models.
+    - phi (n,): the features.
+    - level: predicted reward of an unknown arm.
+
+    The first weights are theta - level tau with the arm's parameters theta (n,) and its parameters tau (n,) for a
+    target that is always 1. The second are P phi, where P is the inverse of the arm's Gram matrix. Both are discounted
+    to the current round.
     """
     reg = state.settings[m, REG]
     if slot == NEVER:
@@ -158,10 +164,10 @@ def theta_and_solved(state: Mixture, m: int, slot: int, phi: np.ndarray, level: 
 
 
 def columns_of(view: View, x: np.ndarray, phi: np.ndarray) -> np.ndarray:
-    """Return the feature (d,) that each column of the row x contributes linearly.
+    """Return the value (d,) of the linear feature that each column of the row x gives.
 
     `view` is a feature map, and `phi` holds all features of x. For wide rows, whose features are coordinates along main
-    directions, the result is the scaled columns.
+    directions, the result holds the scaled columns.
     """
     if view.span.basis.shape[1] == 0:
         return phi[-x.size - 1 : -1]
@@ -180,7 +186,10 @@ def of_columns(view: View, linear: np.ndarray) -> np.ndarray:
 
 
 def moving(view: View, x: np.ndarray) -> np.ndarray:
-    """Return the derivative (d,) of each column's feature by the column, at the row x; 0 if the feature is clipped."""
+    """Return the derivative (d,) of each column's linear feature with respect to the column, at the row x.
+
+    It is 0 where the feature is clipped.
+    """
     limit, scale, _ = view.numbers
     if view.knots.shape[1] > 0:
         return scale * np.array([slope(*line) for line in zip(x, view.knots, view.heights, strict=True)])

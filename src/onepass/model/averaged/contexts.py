@@ -27,9 +27,9 @@ NO_COLUMNS = np.zeros((2, 0))
 
 
 class Contexts(ABC):
-    """Conversion of contexts to rows of numbers for averaged models.
+    """Conversion of contexts to rows of numbers, the input of averaged models.
 
-    model: name of these models in `choices`.
+    `model` is the name of these models in the result of `choices`.
     """
 
     model: ClassVar[str]
@@ -91,7 +91,7 @@ class Contexts(ABC):
 
     @abstractmethod
     def game(self, contexts: Any, rewards: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return recorded rounds as checked arrays: contexts (T, K or 1, width) and rewards (T, K)."""
+        """Return checked contexts (T, K or 1, width) and rewards (T, K) of T recorded rounds with K arms."""
 
     def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]] | None:
         """Return the number of users, and a function from a slice to these users' contexts; None for plain rows."""
@@ -99,10 +99,10 @@ class Contexts(ABC):
 
     @abstractmethod
     def restore(self, extra: dict[str, Any]) -> None:
-        """Restore what `extra` returned. Raises ValueError if it is inconsistent."""
+        """Restore the object from the dictionary that `extra` returned. Raises ValueError if it is inconsistent."""
 
     def extra(self) -> dict[str, Any]:
-        """Return what a model file must hold about contexts, beside the width and the records."""
+        """Return plain data on contexts for a file, beside the width of rows and the terms of records."""
         return {}
 
 

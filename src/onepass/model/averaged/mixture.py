@@ -126,24 +126,28 @@ RANKED_MODEL = 6  # the first to go where memory is short
 class Mixture(NamedTuple):
     """State of M ridge regressions for every arm, whose predictions are averaged with weights by how well they predict.
 
-    - views: three maps from a row to features.
+    The data of an arm are at an index of the arrays, called its slot. A view is a feature map: it maps a row to
+    features.
+
+    - views: the three feature maps.
     - plan (M, 3): each model's view, its first feature there, and its number of features (0 if the model is not used).
-    - settings (M, 5): reg, drift, stretch of widths, value of the constant feature (0: that of the view), prior weight.
-    - scores (2, M): sums of e^2 / (1 + h) and of log(1 + h), over residuals e and squared widths h.
-    - theta, tau (slots, T), inverse (slots, P): the regressions of an arm, all models one after the other.
+    - settings (M, 5): ridge penalty, rate of forgetting, factor of widths, value of the constant feature (0: the view's
+      value), and prior weight of each model.
+    - scores (2, M): sums of e^2 / (1 + h) and of log(1 + h), over prediction errors e and squared widths h.
+    - theta, tau (slots, T): parameters of an arm, all models one after the other, for the rewards and for a target that
+      is always 1.
+    - inverse (slots, P): lower triangles of the inverse Gram matrices of an arm, all models one after the other.
     - early (slots, 9): an arm's first five rewards, their count, the number of equal first rewards (-1 once two
       differ), the last reward, and how often a reward was equal to the one before.
-    - last (slots,): the round in which the arm last learned; -1 if it has learned nothing, and then the slot's other
-      entries mean nothing.
+    - last (slots,): round in which the arm last learned, or -1 if it has learned nothing.
     - learned (slots,): number of rows learned.
     - tails (slots, 3, 12): statistics of clipped rewards by size.
     - rewards: statistics of all rewards.
-    - counts (3,): rows learned, rows since the last alarm, alarms.
-    - suspicion (1,): the statistic of the alarm.
-    - rows (R, d), arms, gains (R,): the first rows, the slots played and their rewards; rows is (0, d) once views stay
-      fixed.
+    - counts (3,): number of rows learned, number of rows since the last alarm, number of alarms.
+    - suspicion (1,): statistic of the alarm.
+    - rows (R, d), arms (R,), gains (R,): the first rows, the slots of their arms and their rewards; `rows` is (0, d)
+      once the feature maps stay fixed.
     - sketches: used in place of theta and inverse for wide rows that are mostly zeros.
-    The data of an arm are at an index of the arrays, called its slot. A *view* is a map from a row to features.
     """
 
     views: tuple[View, View, View]
@@ -210,16 +214,19 @@ def tiny_of(state):
 
 @compiled
 def weights(state):
-    """Return the weights w (M,) by which models are averaged: they sum to 1, and bad predictors have 0."""
+    """Return the weights (M,) by which the predictions of M models are averaged.
+
+    They sum to 1, and models that predict badly have weight 0.
+    """
     w, _, _ = raw_weights(state)
     return w / max(w.sum(), TINY)
 
 
 @compiled
 def weights_of_widths(w):
-    """Return the weights (M,) of the models' widths, given the models' weights w (M,).
+    """Return the weights (M,) by which the models' widths are averaged, given the weights w (M,) of their predictions.
 
-    They are w for models whose weight is near the largest one, else 0, divided by their sum.
+    Models whose weight is near the largest one keep it, the others get 0, and the sum is scaled to 1.
     """
     v = np.where(w >= BELIEVED * w.max(), w, 0.0)
     return v / max(v.sum(), TINY)
@@ -251,36 +258,36 @@ def features(phi, start, n, constant):
 def unit_of(state, w):
     """Return the factor by which all widths are multiplied, so that they are in units of rewards.
 
-    It is the larger of two numbers: the size of prediction errors, averaged with the models' weights w (M,), and a
-    share of the rewards' spread.
+    The factor is the typical prediction error, averaged with the models' weights w (M,), but at least a fixed fraction
+    of the spread of rewards.
     """
     return max(sigma_of(state, w), SHARE * state.rewards.numbers[SPREAD])
 
 
 @compiled
 def kept_of(drift, last, now):
-    """Return the factor by which an arm's data count less in round `now` than in round `last`.
+    """Return the fraction (1 - drift)^(now - last) of an arm's information that is left in round `now`.
 
-    It is (1 - drift)^(now - last).
+    The arm last learned in round `last`, and `drift` is the model's rate of forgetting.
     """
     return (1.0 - drift) ** (now - last) if drift > 0.0 and last != NEVER else 1.0
 
 
 @compiled
 def cut(square, norm, learned):
-    """Return a squared width, reduced by the number of rows that the arm has learned.
+    """Return the squared width of an arm, reduced because every row counts as a little information in all directions.
 
     `square` is the squared width, `learned` the number of rows of the arm, and `norm`, above 0, the squared norm of the
-    features. Every row counts as a little information on all directions.
+    features.
     """
     return square / (1.0 + ANYWHERE * learned * square / norm)
 
 
 @compiled
 def places_of(state, slots):
-    """Return the indices `slots` of arms' models, with NEVER for arms that count as unknown.
+    """Return `slots` (K,), the indices of arms' models, with NEVER in place of arms that count as unknown.
 
-    These are arms without rows, and arms whose few rewards tell little (rare_rewards.py).
+    An arm counts as unknown if it has no rows, or if its few rewards tell little (rare_rewards.py).
     """
     found, arms = slots.copy(), 0
     for a in range(state.last.size):
@@ -296,7 +303,7 @@ def places_of(state, slots):
 def counts_as_unknown(state, slot, arms):
     """Return True if an arm counts as unknown, because its few rewards are all or often equal (rare_rewards.py).
 
-    `slot` is the index of the arm's models, and `arms` the number of arms with rows.
+    `slot` is the index of the arm's models, and `arms` the number of arms that have learned.
     """
     if not has_many_values(state.rewards):
         return False
@@ -315,9 +322,9 @@ def counts_as_unknown(state, slot, arms):
 
 @compiled
 def add_tails(state, slots, means):
-    """Add to the predicted means (K,) of arms what clipping removed from their rewards on average.
+    """Add to the predicted means (K,) of arms, in place, the mean amount that clipping removed from their rewards.
 
-    It counts only for arms whose large rewards recur (rare_rewards.py). `slots` (K,) are the indices of the arms'
+    It is added only for arms whose large rewards recur (rare_rewards.py). `slots` (K,) are the indices of the arms'
     models.
     """
     for a in range(slots.size):
@@ -327,7 +334,7 @@ def add_tails(state, slots, means):
 
 @compiled
 def survey(state, rows, slots):
-    """Return the predicted means (K,) and widths (K,) of arms, and the unit of widths.
+    """Return the predicted means (K,) and widths (K,) of K arms, and the factor of widths in units of rewards.
 
     `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models.
     """
@@ -366,9 +373,10 @@ def survey(state, rows, slots):
 
 @compiled
 def survey_sketches(state, rows, slots):
-    """Return the predicted means (K,) and widths (K,) of arms with sketches, and the unit of widths.
+    """Return predicted means and widths (K,) of K arms with sketches, and the factor of widths in units of rewards.
 
-    `slots` (K,) are the indices of the arms' sketches, NEVER for unknown arms.
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches, NEVER
+    for unknown arms.
     """
     reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
@@ -388,9 +396,9 @@ def survey_sketches(state, rows, slots):
 
 @compiled
 def add_score(scores, m, e, h):
-    """Add the prediction error e of model m, made with squared width h, to the sums that determine the model's weight.
+    """Add a prediction error e of model m, whose squared width was h, to the sums that determine the model's weight.
 
-    `scores` (2, M) holds the sums of e^2 / (1 + h) and of log(1 + h).
+    `scores` (2, M) holds the sums of e^2 / (1 + h) and of log(1 + h), and is changed in place.
     """
     scores[NOISE, m] += e * e / (1.0 + h)
     scores[VOLUME, m] += np.log(1.0 + h)
@@ -398,7 +406,7 @@ def add_score(scores, m, e, h):
 
 @compiled
 def best_without_drift(state):
-    """Return the index of the model with the smallest errors, among those that forget nothing."""
+    """Return the index of the model with the smallest errors, among those that forget nothing over time."""
     found, least, sketched = 0, np.inf, state.sketches.root.shape[1] > 0
     for m in range(state.plan.shape[0]):
         still = asked(state.plan, sketched, m) and state.settings[m, DRIFT] == 0.0
@@ -411,8 +419,8 @@ def best_without_drift(state):
 def improve(state, slot, x, now, reward):
     """Let every model of an arm learn a reward for the row x (d,) in round `now`.
 
-    `slot` is the index of the arm's models. Returns the prediction error, the squared width and the index of the model
-    that had the smallest errors before, among those that forget nothing.
+    `slot` is the index of the arm's models. Returns the prediction error, the squared width and the index of one model:
+    the best so far among those that forget nothing.
     """
     best, error, spread, beyond = best_without_drift(state), 0.0, 0.0, 0.0
     level, numbers, tails = prior(state.rewards), state.rewards.numbers, state.tails[slot]
@@ -465,7 +473,7 @@ def begin_arm(state, slot):
 
 @compiled
 def vacate(state, slot):
-    """Mark the models at index `slot` as having learned nothing, and detach the stored rows from them."""
+    """Mark the models at index `slot` as having learned nothing, and mark the stored rows of their arm as of no arm."""
     state.last[slot] = NEVER
     state.learned[slot] = 0
     state.tails[slot] = 0.0
@@ -573,9 +581,9 @@ def make_plan(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarr
 def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
     """Return a mask (M,) of the models to use for these rows (n, d).
 
-    Wide sparse rows use the raw linear model alone. If they are wider than WIDE, they use none of these models, because
-    sketches serve them. All other rows use the remaining models; kernel models need landmarks, and the ranked model is
-    used if `ranked`.
+    Wide rows that are mostly zeros use the linear model on raw columns alone. If they have more than WIDE columns, no
+    model is used, because sketches take their place. All other rows use the other models: kernel models only if
+    `landmarks` is above 0, and the model on ranks only if `ranked` is True and there are at most WIDE columns.
     """
     if rows.shape[1] > FEW_COLUMNS and np.mean(rows == 0.0) > SPARSE:
         return (np.arange(len(MODELS)) == SPARSE_MODEL) & (rows.shape[1] <= WIDE)

@@ -53,14 +53,15 @@ def widened(state: Mixture, fills: np.ndarray, sizes: np.ndarray) -> Mixture:
 
 
 def beside(*parts: np.ndarray) -> np.ndarray:
-    """Return the given arrays side by side: stacked along the second axis, contiguous in memory."""
+    """Return arrays joined along the second axis, contiguous in memory."""
     return np.ascontiguousarray(np.hstack(parts))
 
 
 def wider_theta(theta: np.ndarray, count: int, grown: np.float32) -> np.ndarray:
     """Return parameters (arms, n + count) of arms, from `theta` (arms, n), after `count` features were added.
 
-    Zeros are inserted before the last column, that of the constant, which is multiplied by `grown`.
+    The parameters of the new features are 0. They are inserted before the last column, the parameter of the constant
+    feature, which is multiplied by `grown`.
     """
     return np.hstack([theta[:, :-1], np.zeros((len(theta), count), np.float32), grown * theta[:, -1:]])
 

@@ -35,10 +35,12 @@ FAINT = 1e-3  # weight of a model below which it is not asked
 class OutcomeHeads(NamedTuple):
     """Linear parameters of J outcomes beside the reward, for every arm and every linear model.
 
-    - theta (slots, J, T): parameters of every arm, model after model. A slot is the index of an arm's data.
+    The data of an arm are at an index of the arrays, called its slot.
+
+    - theta (slots, J, T): parameters of every arm, model after model.
     - noise, volume (J, M): sums of errors from which the weights of the M models are computed (mixture.py).
     - number, total (slots, J): number of values of an arm, and their sum.
-    - rows (R, d), slots (R,), amounts (R, J), filled (1,): buffer of rows, the indices of their arms, the outcomes
+    - rows (R, d), slots (R,), amounts (R, J), filled (1,): buffer of rows, the slots of their arms, the outcomes
       learned, and the number of rows in use; only while feature maps are being rebuilt.
     """
 
@@ -69,9 +71,10 @@ def linear_features(view, x):
 
 @compiled
 def features_of(phi, alone, constant):
-    """Return the features of one model: `phi`, or only its last entry, which is constant, if `alone` is True.
+    """Return the features of one linear model, given the features `phi` of a row, the last of which is constant.
 
-    If `constant` is above 0, it takes the place of the last entry.
+    The result is a copy of `phi`, or only its last entry if `alone` is True. If `constant` is above 0, it replaces the
+    last entry.
     """
     own = phi[phi.size - 1 :].copy() if alone else phi.copy()
     if constant > 0.0:
@@ -81,7 +84,7 @@ def features_of(phi, alone, constant):
 
 @compiled
 def weights_of(heads, j, used):
-    """Return the weights (M,) by which the models' predictions of outcome j are averaged.
+    """Return the weights (M,) by which the models' predictions of outcome number j are averaged.
 
     `heads` are the parameters of outcomes. `used` (M,) is True for models that exist.
     """
@@ -102,7 +105,10 @@ def weights_of(heads, j, used):
 
 @compiled
 def level_of(heads, j):
-    """Return the expected outcome j of an unknown arm: the mean over arms of the mean of their values in `heads`."""
+    """Return the prediction of outcome number j for an unknown arm: the mean over known arms of their mean values.
+
+    `heads` are the parameters of outcomes.
+    """
     total, arms = 0.0, 0.0
     for a in range(heads.number.shape[0]):
         if heads.number[a, j] > 0.0:
@@ -179,11 +185,12 @@ def product(inverse, phi):
 
 @compiled
 def add_heads(state, heads, row, slot, values, expected, mode):
-    """Learn the outcomes `values` (J,) of a row of the arm at index `slot`; NaN stands for a missing one.
+    """Update the parameters `heads` of outcomes, in place, by the outcomes of a row.
 
-    `heads` are the parameters of outcomes, changed in place. `expected` (J,) are the values learned before, if the
-    outcomes are corrected. `mode` says if they come with the reward (JOINED), before it (AHEAD), or replace earlier
-    ones (REVISED).
+    - row (d,), slot: the row, and the index of its arm's models.
+    - values (J,): outcomes, NaN for a missing one.
+    - expected (J,): for REVISED, the values learned earlier.
+    - mode: JOINED if the outcomes come with the reward, AHEAD if before it, REVISED if they replace earlier ones.
     """
     if heads.theta.shape[2] == 0:  # no such model
         return
@@ -215,7 +222,9 @@ def add_heads(state, heads, row, slot, values, expected, mode):
 def learn_heads(state, heads, row, slot, values, expected, mode):
     """Learn the outcomes `values` (J,) of a row, and count them in the arm's mean outcomes.
 
-    The arguments are those of `add_heads`.
+    `heads` are the parameters of outcomes, changed in place, and `slot` is the arm's index. `expected` (J,) are the
+    values learned before, if the outcomes are corrected. `mode` says if they come with the reward (JOINED), before
+    it (AHEAD), or replace earlier ones (REVISED).
     """
     add_heads(state, heads, row, slot, values, expected, mode)
     for j in range(values.size):
@@ -229,7 +238,7 @@ def learn_heads(state, heads, row, slot, values, expected, mode):
 
 @compiled
 def replay_buffer(state, heads):
-    """Compute the parameters `heads` of outcomes again, in place, from the rows in the buffer."""
+    """Update the parameters `heads` of outcomes, in place, by all rows in their buffer."""
     for i in range(heads.filled[0]):
         slot = heads.slots[i]
         if slot != NEVER and state.last[slot] != NEVER:

@@ -42,12 +42,15 @@ COUNTS, SUMS, LENGTHS = range(3)  # rows of an arm's tails, (3, SIZES)
 
 @compiled
 def note_size(tails, reward, middle, most, learned):
-    """Count a reward of an arm by its size class, and return the class and the limit at which rewards are clipped.
+    """Count a reward of an arm by its size class, and return the class and the limit at which the reward is clipped.
 
-    `tails` (3, SIZES) are the arm's statistics, updated in place. Its rows are, for each size, the number of rewards,
-    the sum of what clipping removed, and the sum of the absolute values. `middle` is the median of the rewards, `most`
-    the basic limit (0 for none), and `learned` the number of rows of the arm. A reward of class k deviates from the
-    median by more than 8^(k - 1) basic limits.
+    - tails (3, SIZES): statistics of the arm, updated in place. For each size class they are the number of rewards, the
+      sum of what clipping removed, and the sum of the absolute values of what clipping removed.
+    - middle: median of all rewards.
+    - most: basic limit of the distance from the median; 0 for none.
+    - learned: number of rows of the arm.
+
+    A reward of class k deviates from the median by more than 8^(k - 1) basic limits.
     """
     if most == 0.0:
         return 0, 0.0
@@ -107,7 +110,8 @@ def says_little(alike, learned, known, arms):
 
     - alike: number of equal first rewards of the arm.
     - learned: number of rows of the arm.
-    - known: number of rows of all arms together; `arms` is the number of arms.
+    - known: number of rows of all arms together.
+    - arms: number of arms.
     """
     return learned <= alike and learned < min(MANY_ALIKE, known / (ROOM * arms))
 
@@ -118,12 +122,16 @@ def has_many_repeats(repeats, learned, known, arms):
 
     - repeats: how often a reward was equal to the arm's reward before.
     - learned: number of rows of the arm.
-    - known: number of rows of all arms together; `arms` is the number of arms.
+    - known: number of rows of all arms together.
+    - arms: number of arms.
     """
     return repeats >= REPEATS_OFTEN * learned and learned < min(MANY_REPEATS, known / (ROOM * arms))
 
 
 @compiled
 def has_paid(tails):
-    """Return True if an arm has had a large reward, of size class 2 or more in its statistics `tails` (3, SIZES)."""
+    """Return True if an arm has had a reward far from the median, of size class 2 or more.
+
+    `tails` (3, SIZES) are the arm's statistics of clipped rewards by size class.
+    """
     return tails[COUNTS, 1:].sum() > 0.0

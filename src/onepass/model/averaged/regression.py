@@ -36,10 +36,10 @@ def unknown(phi, reg):
 def guess(theta, tau, phi, kept, level):
     """Return the predicted reward of an arm minus `level`: sqrt(kept) phi^T (theta - level tau).
 
-    - theta, tau (n,): parameters for the rewards and for the constant target 1.
+    - theta, tau (n,): parameters for the rewards, and for a target that is always 1.
     - phi (n,): features.
-    - kept: factor by which the arm's information has decayed.
-    - level: the mean of an unknown arm.
+    - kept: fraction of the arm's information that is left after forgetting.
+    - level: predicted reward of an arm that has learned nothing.
     """
     mean, share = np.float32(0.0), np.float32(0.0)
     for j in range(phi.size):
@@ -52,9 +52,10 @@ def guess(theta, tau, phi, kept, level):
 def look(inverse, phi, kept, reg):
     """Return the squared width of an arm, kept phi^T P phi + (1 - kept) phi^T phi / reg.
 
-    - inverse: lower triangle of the inverse matrix P, row by row.
+    - inverse: lower triangle of the inverse Gram matrix P, row by row.
     - phi (n,): features.
-    - kept: factor by which the arm's information has decayed.
+    - kept: fraction of the arm's information that is left after forgetting.
+    - reg: ridge penalty.
     """
     quadratic, place = np.float32(0.0), 0
     for j in range(phi.size):
@@ -85,11 +86,12 @@ def begin(theta, tau, inverse, reg):
 def learn(theta, tau, inverse, phi, kept, reg, reward, level, bound):
     """Learn one reward in place, and return the clipped prediction error, the squared width and the amount clipped.
 
-    - theta, tau (n,): parameters for the rewards and for the constant target 1.
-    - inverse: lower triangle of the inverse matrix.
+    - theta, tau (n,): parameters for the rewards, and for a target that is always 1.
+    - inverse: lower triangle of the inverse Gram matrix, row by row.
     - phi (n,): features.
-    - kept: factor by which the arm's information has decayed.
-    - level: the mean of an unknown arm.
+    - kept: fraction of the arm's information that is left after forgetting.
+    - reg: ridge penalty.
+    - level: predicted reward of an arm that has learned nothing.
     - bound: limit of the prediction error, in units of sqrt(1 + squared width); 0 for none.
     """
     n, place, mean, known, square = phi.size, 0, np.float32(0.0), np.float32(0.0), np.float32(0.0)

@@ -77,12 +77,13 @@ FIELDS = (
 class Remaking(NamedTuple):
     """State of the work of building feature maps (views) and models again from the first rows, in small steps.
 
-    - progress (7,): number of rows used; stage; number of rows or columns processed for the current map; next row to be
-      learned again; largest numbers of landmarks, of main directions and of rows of a sketch.
+    - progress (7,): number of rows used; stage of the work; number of rows or columns processed for the current map;
+      next row to be learned again; largest numbers of landmarks, of main directions and of rows of a sketch.
     - fold (k, d): main directions of the rows processed so far, or the ranked columns of all rows.
-    - added (2, n): values in earlier rows, and scales, of columns created meanwhile, which are appended at the end.
+    - added (2, n): values in earlier rows, and scales, of columns that were created during the work. They are appended
+      at its end.
 
-    The other fields are those of `Mixture`, and are in use once all maps are built.
+    The other fields are those of `Mixture`. They are used once all maps are built.
     """
 
     progress: np.ndarray
@@ -123,7 +124,10 @@ def begun_remaking(begun: Mixture) -> Remaking:
 
 
 def start(state: Mixture, landmarks: int) -> Remaking:
-    """Return the work of building the feature maps again from all rows so far, with at most this many landmarks."""
+    """Return the initial state of building the feature maps again from all rows so far.
+
+    `landmarks` is the largest number of landmarks.
+    """
     rows = state.rows[: state.counts[CLOCK]]
     across = directions(rows.shape[1])
     kept = ROWS_KEPT if across > 0 and np.mean(rows == 0.0) > SPARSE else 0
@@ -131,7 +135,7 @@ def start(state: Mixture, landmarks: int) -> Remaking:
 
 
 def scaled(rows: np.ndarray, landmarks: int, across: int, kept: int, added: np.ndarray) -> Remaking:
-    """Return a rebuilding of feature maps that have the scales of rows (n, d), and no landmarks yet.
+    """Return the initial state of building feature maps: maps with the scales of rows (n, d), without landmarks.
 
     - rows (n, d): the n rows learned so far.
     - landmarks, across, kept: largest numbers of landmarks, of main directions and of rows of a sketch.
@@ -144,13 +148,13 @@ def scaled(rows: np.ndarray, landmarks: int, across: int, kept: int, added: np.n
 
 
 def joined(state: Mixture, remaking: Remaking) -> Mixture:
-    """Return the state with the rebuilt feature maps and models in place of its present ones."""
+    """Return the state `state` of averaged models with the rebuilt feature maps and models in place of its own."""
     remaking.counts[CLOCK], remaking.counts[ALARMS] = state.counts[CLOCK], state.counts[ALARMS]
     return state._replace(**{name: getattr(remaking, name) for name in FIELDS})
 
 
 def parted(state: Mixture, remaking: Remaking) -> Remaking:
-    """Return the rebuilding `remaking` with the feature maps and models of `state` as its own."""
+    """Return the state `remaking` of a rebuilding with the feature maps and models of `state` in place of its own."""
     return remaking._replace(**{name: getattr(state, name) for name in FIELDS})
 
 
@@ -214,10 +218,10 @@ def row_cost(models: Mixture | Remaking) -> int:
 
 
 def begun_rows(made: Mixture, first: int, most: float) -> int:
-    """Return the end of the stored rows, from `first` on, that can be learned again at a cost of `most`.
+    """Return the index after the last stored row, from `first` on, that can be learned again at the cost `most`.
 
-    The models of the rows' arms are initialized, which costs as much as learning a row. At least AT_LEAST rows are
-    taken.
+    At least AT_LEAST rows are taken, whatever they cost. The models of the rows' arms are initialized in `made`, which
+    costs as much as learning a row.
     """
     cost, last, known = row_cost(made), first, made.last.tolist()
     for arm in made.arms[first : made.counts[CLOCK]].tolist():
@@ -233,10 +237,10 @@ def begun_rows(made: Mixture, first: int, most: float) -> int:
 
 
 def seen_further(state: Mixture, remaking: Remaking, seed: int) -> Remaking:
-    """Return the rebuilding after one more step on the feature map that is being built.
+    """Return the state of a rebuilding after one more step on the feature map that is being built.
 
-    A step updates the main directions by some rows, ranks some columns, or chooses the landmarks of the map. `seed` is
-    that of the model.
+    A step updates the main directions by some rows, ranks some columns, or chooses the landmarks of the map. `state` is
+    the state of the averaged models, and `seed` the seed of the landmarks.
     """
     count, stage, done, _, landmarks, across, _ = remaking.progress.tolist()
     view, fold, dim = remaking.views[stage], remaking.fold, remaking.fold.shape[1]
@@ -262,7 +266,7 @@ def seen_further(state: Mixture, remaking: Remaking, seed: int) -> Remaking:
 
 
 def orders(seed: int, count: int) -> list[np.ndarray]:
-    """Return two random permutations of `count` rows for each of the three feature maps."""
+    """Return six random permutations of `count` rows, two for each of the three feature maps."""
     rng = np.random.default_rng([seed, count])
     return [rng.permutation(count) for _ in range(2 * VIEWS_MADE)]
 
@@ -320,7 +324,7 @@ def widen(remaking: Remaking, state: Mixture, fills: np.ndarray, sizes: np.ndarr
 
 
 def grow(remaking: Remaking, state: Mixture, slots: int) -> Remaking:
-    """Return the rebuilding with room for the models of `slots` arms; `state` holds the present models."""
+    """Return the rebuilding `remaking` with room for the models of `slots` arms; `state` holds the present models."""
     begun = remaking.progress[STAGE] == LEARNING
     return parted(grown(joined(state, remaking), slots), remaking) if begun else remaking
 

@@ -45,7 +45,7 @@ class Rewards(NamedTuple):
 
     - window (1,024,): the last rewards.
     - numbers (13,): count, sum, sum of squares, recent mean, median, spread (median absolute deviation without zeros),
-      mean over arms, the first three different values, and the count of each.
+      mean over arms, the first three different values, and the count of each of these values.
     """
 
     window: np.ndarray
@@ -84,10 +84,11 @@ def note_reward(rewards, reward):
 
 @compiled
 def note_early(rewards, early, slot, reward):
-    """Store a reward if it is among the first five of its arm, and update the mean of an unknown arm.
+    """Store a reward if it is among the first five of its arm, and update the predicted reward of an unknown arm.
 
-    - early (slots, 9): first rewards, their count, the number of equal first rewards, the last reward, and how often a
-      reward was equal to the one before, per arm.
+    - rewards: statistics of all rewards.
+    - early (slots, 9): for each arm its first rewards, their count, the number of equal first rewards, the last reward,
+      and how often a reward was equal to the one before.
     - slot: index of the arm.
     """
     numbers, own = rewards.numbers, early[slot]
@@ -116,9 +117,9 @@ def note_early(rewards, early, slot, reward):
 
 @compiled
 def rarest(numbers):
-    """Return the index (0 to 2) of the rarest of the first three different rewards.
+    """Return the index, from 0 to 2, of the rarest of the first three different rewards.
 
-    If several are equally rare, it is the last one.
+    `numbers` is the field of `Rewards` that counts them. If several are equally rare, it is the last one.
     """
     least = 0
     for i in range(CANDIDATES):
@@ -129,7 +130,7 @@ def rarest(numbers):
 
 @compiled
 def has_many_values(rewards):
-    """Return True if a share above OTHERS of all rewards differs from the two most frequent values."""
+    """Return True if more than the fraction OTHERS of all rewards differ from the two most frequent values."""
     numbers, two = rewards.numbers, 0.0
     for i in range(CANDIDATES):
         two += numbers[TIMES + i]

@@ -31,11 +31,13 @@ USED, RIDGE, LOG_DET, LEFT, MASS, SHED, WEIGHTED, DUST = range(8)  # places in a
 class Sketches(NamedTuple):
     """Sketched models of arms, for wide rows with d columns that are mostly zeros; with size 0 there are none.
 
-    - basis (slots, 2 size, d + 1): orthonormal rows Q. A slot is the index of an arm.
-    - root (slots, 2 size, 2 size): square root of the inverse Gram matrix on their span.
+    The data of an arm are at an index of the arrays, called its slot.
+
+    - basis (slots, 2 size, d + 1): orthonormal rows, a matrix Q for each arm.
+    - root (slots, 2 size, 2 size): square root of the inverse Gram matrix on the span of Q.
     - theta (slots, d + 1): parameters.
-    - aside (slots, 2 size + 1): Q m and theta^T m, with m the scaled mean row.
-    - numbers (slots, 8): directions in use, ridge, and the other scalars of the design.
+    - aside (slots, 2 size + 1): Q m and theta^T m, where m is the scaled mean row.
+    - numbers (slots, 8): directions in use, ridge penalty, and the other scalars of the design.
     """
 
     basis: np.ndarray
@@ -122,7 +124,11 @@ def sparse_row(view, x):
 
 @compiled
 def ask_sketch(sketches, slot, places, values, norm):
-    """Return the predicted mean and the squared width of the arm at index `slot`, for a row from `sparse_row`."""
+    """Return the predicted mean and the squared width of the arm at index `slot`, for a sparse row.
+
+    `places`, `values` and `norm` are the results of `sparse_row`: indices and values of the row's sparse part, and the
+    squared norm of its features.
+    """
     numbers, root, theta, aside = (
         sketches.numbers[slot],
         sketches.root[slot],
@@ -150,7 +156,10 @@ def ask_sketch(sketches, slot, places, values, norm):
 
 @compiled
 def state_of(sketches, slot, reg):
-    """Return the sketch of an arm as a `SketchState` that shares the arm's arrays; reg: ridge penalty."""
+    """Return the sketch of the arm at index `slot` as a `SketchState`, whose arrays are not copied.
+
+    `reg` is the ridge penalty.
+    """
     n, size = sketches.numbers[slot], sketches.root.shape[1] // 2
     rule = FrequentDirectionsRule(size=size, compensation=COMPENSATION, reg=reg)
     return SketchState(
@@ -196,7 +205,10 @@ def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
 
 @compiled
 def middle_of(view):
-    """Return the scaled mean row m (d + 1,): minus the features of a row of zeros, apart from the constant feature."""
+    """Return the scaled mean row m (d + 1,) of a feature map.
+
+    Its entries are minus the features of a row of zeros, except that the constant feature has 0.
+    """
     dim, scale = view.unit.size, view.numbers[1]
     middle = np.zeros(dim + 1, np.float32)
     for j in range(dim):

@@ -32,8 +32,8 @@ ROUNDING = 1e-8  # of the largest eigenvalue of Z Z^T: directions below it are n
 class Span(NamedTuple):
     """Main directions of wide rows, along which rows are represented by few coordinates.
 
-    - basis (d, r): orthonormal columns Q, with r = 0 if rows are used as they are.
-    - origin (r + 1,): Q^T z0 and ||z0||^2, with z0 the scaled row of zeros.
+    - basis (d, r): matrix Q of orthonormal columns, the directions; r is 0 if rows are used as they are.
+    - origin (r + 1,): Q^T z0 and ||z0||^2, where z0 is the row of zeros after scaling.
     """
 
     basis: np.ndarray
@@ -51,9 +51,9 @@ def directions(dim: int) -> int:
 
 
 def folded(fold: np.ndarray, z: np.ndarray, most: int) -> np.ndarray:
-    """Return the main directions (k, d), k <= most, of earlier rows and of new rows z (n, d), the longest first.
+    """Return the main directions (k, d), k <= most, of earlier rows and new rows z (n, d), by falling singular value.
 
-    `fold` (k', d) is the result for the earlier rows. Each direction is scaled by its singular value.
+    `fold` (k', d) is the result for the earlier rows. Each direction is multiplied by its singular value.
     """
     rows = np.vstack([fold, z])
     values, vectors = np.linalg.eigh(rows @ rows.T)
@@ -73,9 +73,10 @@ def span_of(fold: np.ndarray, zero: np.ndarray) -> Span:
 
 
 def landmarks_on(span: Span, z: np.ndarray) -> np.ndarray:
-    """Return scaled rows z (n, d) as landmarks (n, r + 2), for distances to rows in the coordinates of `place`.
+    """Return landmarks (n, r + 2) for scaled rows z (n, d), with coordinates as `place` computes them for other rows.
 
-    The entries are the coordinates along the r main directions, the length of the rest, and 0.
+    The entries are the coordinates along the r main directions, the length of the remaining part, and 0. `place` has
+    the last two the other way round, so a squared distance adds both lengths.
     """
     along = z @ span.basis.astype(np.float64)
     rest = np.sqrt(np.maximum((z**2).sum(axis=1) - (along**2).sum(axis=1), 0.0))

@@ -35,14 +35,15 @@ KNOTS = 64  # of a ranked column, at most: 256 rows say no more
 
 
 class View(NamedTuple):
-    """Map from a row to features: the scaled row, and kernel values at landmarks.
+    """Feature map: it maps a row to linear features, the scaled columns, and to kernel values at landmarks.
 
     - center, unit (d,): scaling z = (x - center) unit.
-    - numbers (3,): clip of z, scale of the linear features, and 1 / (2 w^2) for a Gaussian kernel of width w.
-    - landmarks (N, d), or (N, r + 2) on a span of r directions.
-    - half (N, N): the inverse of the landmarks' Cholesky factor.
+    - numbers (3,): largest absolute value of z, scale of the linear features, and 1 / (2 w^2) for a Gaussian kernel of
+      width w.
+    - landmarks: N scaled rows (N, d), or (N, r + 2) if rows are represented along r main directions.
+    - half (N, N): inverse of the Cholesky factor of the kernel matrix of the landmarks.
     - knots, heights (d, Q): one piecewise linear function per column, for the map that uses ranks; Q = 0 in other maps.
-    - span: the main directions of wide rows (`Span`).
+    - span: main directions of wide rows (`Span`).
     """
 
     center: np.ndarray
@@ -73,7 +74,7 @@ def between(x, knots, heights):
 
 @compiled
 def seen(view, x):
-    """Return the row x after scaling and clipping by a feature map, (d,).
+    """Return the row x (d,) after scaling and clipping by the feature map `view`.
 
     For wide rows the result has the coordinates (r + 2,) along r main directions (span.py).
     """
@@ -98,7 +99,7 @@ def seen(view, x):
 
 @compiled
 def cut_at(view, j, value):
-    """Return `value`, a number of column j, after scaling and clipping by a feature map."""
+    """Return `value`, a number of column j, after scaling and clipping by the feature map `view`."""
     return min(max((value - view.center[j]) * view.unit[j], -view.numbers[0]), view.numbers[0])
 
 
@@ -171,9 +172,9 @@ def standardized(view: View, rows: np.ndarray) -> np.ndarray:
 
 
 def raw_alone(rows: np.ndarray) -> tuple[View, View, View]:
-    """Return the three feature maps for wide sparse rows (n, d): only the one on raw columns has scales.
+    """Return three feature maps of which only the one on raw columns is used, for wide sparse rows (n, d).
 
-    None of them has landmarks.
+    The other two, on scaled columns and on ranks, are empty. None has landmarks.
     """
     center, none = rows.mean(axis=0), no_view(rows.shape[1])
     return none, bare_view(center, common_unit(rows, center), NO_END), none
@@ -239,7 +240,8 @@ def knots_among(opens: np.ndarray) -> np.ndarray:
 def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray]) -> View:
     """Return the feature map with at most `size` landmarks, chosen among scaled rows z (n, d).
 
-    `orders` holds two random permutations of the rows, for measuring distances and for choosing landmarks.
+    `orders` holds two random permutations of the rows: the first to estimate the kernel width from distances, the
+    second to choose the landmarks.
     """
     length = np.sqrt(np.mean((z**2).sum(axis=1)))
     if view.span.basis.shape[1] > 0:

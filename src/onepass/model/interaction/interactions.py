@@ -60,9 +60,11 @@ class InteractionState(NamedTuple):
 
 
 class InteractionRow(NamedTuple):
-    """One row: columns and values of a request's features and of an arm's features, and the arm's index in `own`.
+    """Features of a request and of one arm.
 
-    `own` is the field of `InteractionState` with the arms' own effects.
+    - user, user_values: columns and values of the request's features.
+    - item, item_values: columns and values of the arm's features.
+    - own: index of the arm's own effect in `InteractionState.own`, negative if it has none.
     """
 
     user: np.ndarray
@@ -124,9 +126,9 @@ def prior_weights(state):
 
 @compiled
 def length(total, rows, values):
-    """Return the number by which inputs are divided: their root mean square length over the rows so far.
+    """Return the number by which features are divided: the root mean square length of the feature vectors so far.
 
-    `total` is the sum of squared lengths. Before the first row the length of `values` is used.
+    `total` is the sum of squared lengths over `rows` rows. Before the first row the length of `values` is used.
     """
     square = total / rows if rows > 0.0 else 0.0
     if square == 0.0:
@@ -193,7 +195,9 @@ def sums_of_request(state, weights, user, user_values, places):
 def look(state, rule, user, user_values, starts, places, values, own, normals):
     """Return the means, widths and draws of K arms for a request, as the exploration rule needs them.
 
-    Sums over the request are computed once for each feature of arms. The arguments are those of `decide_request`.
+    Sums over the request are computed once for each feature of arms. The request has the number user_values[i] in
+    column user[i]. Arm a has the number values[j] in column places[j] for j from starts[a] to starts[a + 1] - 1, and
+    own[a] is the arm's index in the state's field `own`. normals (pairs, K) are random numbers.
     """
     count, priors = own.size, state.losses.size
     weights, sigma = prior_weights(state)

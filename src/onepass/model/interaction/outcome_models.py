@@ -42,7 +42,11 @@ class OutcomeModels:
         self._code: dict[Any, Callable] = {}
 
     def predict(self, user: Any, items: Any, own: np.ndarray) -> np.ndarray:
-        """Return predicted outcomes (J, K) of K arms; `interactions.decide_request` describes the arguments."""
+        """Return predicted outcomes (J, K) of K arms for a request.
+
+        `user` holds the request's features as a sparse row, `items` the features of the arms, and `own` (K,) the arms'
+        indices in the state's field `own`, negative for arms without one.
+        """
         none = np.empty((0, own.size))
         found = (look(state, MEANS, user.places, user.values, *items, own, none).means for state in self.states)
         return np.stack([*found])
@@ -68,7 +72,10 @@ class OutcomeModels:
                 _correct(state, row, error)
 
     def rescale(self, users: list[tuple[int, float]], items: list[tuple[int, float]]) -> None:
-        """Divide the weights of columns whose values were multiplied, as `interactions.rescale` does."""
+        """Divide the weights of columns whose values were multiplied, in place, so that predictions stay the same.
+
+        `users` and `items` list these columns of requests and of arms, as pairs (column, factor).
+        """
         for state in self.states:
             rescale(state, users, items)
 

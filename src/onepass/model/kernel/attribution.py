@@ -24,11 +24,12 @@ SIGNS = np.array([1.0, -1.0])  # of an arm, and of the other
 
 
 class Expansion(NamedTuple):
-    """One arm or two, expressed by the points on which a kernel model's posterior is based.
+    """One arm or two in terms of the points on which a kernel model's posterior is based.
 
-    names (used,) are the points' names, gram (used, m) is the kernel between points and the m arms, and prior (m, m)
-    the kernel between the arms divided by reg. `centre` and `scale` are the mean and deviation of normalized rewards,
-    else 0 and 1.
+    - names (used,): names of the points.
+    - gram (used, m): kernel between the points and the m arms.
+    - prior (m, m): kernel between the arms, divided by reg.
+    - centre, scale: mean and deviation of rewards if they are normalized, else 0 and 1.
     """
 
     names: tuple[str, ...]

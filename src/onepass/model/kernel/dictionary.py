@@ -106,10 +106,11 @@ def add_to_dictionary(state, row, place, reward, rest, reg):
 
 @compiled
 def count_play(state, stale, place, copies, chance):
-    """Update the counters after a reward of the stored point with index `place` was learned.
+    """Update the counters of a dictionary model after a reward of the stored point with index `place` was learned.
 
-    `stale` is the sum that decides when the dictionary is drawn again. If the dictionary is drawn incrementally,
-    `copies` and `chance` are the point's number of copies and its probability.
+    - stale: amount added to the sum that decides when the dictionary is drawn again.
+    - copies, chance: number of the point's plays in an incremental dictionary, and the probability with which each is
+      in it.
     """
     state.tally[STALE] += stale
     if state.copies.shape[0] > 0:
@@ -118,11 +119,11 @@ def count_play(state, stale, place, copies, chance):
 
 @compiled
 def play_outside_dictionary(state, least, stale, place, reward, reg, copies, chance):
-    """Learn a reward of the stored point with index `place` without changing the dictionary, and return 0.
+    """Learn a reward of the stored point with index `place` without adding the point to the dictionary, and return 0.
 
-    This is done if the `residual_variance` of the point is from 0 to `least`. Else the function returns the
-    residual variance, and changes nothing, so that the caller can add the point to the dictionary. `stale`, `copies`
-    and `chance` are the arguments of `count_play`, and `reg` is the variance of the noise.
+    This is done only if the `residual_variance` of the point is from 0 to `least`. Otherwise nothing is learned, and
+    the function returns the residual variance, so that the caller can add the point to the dictionary. `stale`,
+    `copies` and `chance` are the arguments of `count_play`, and `reg` is the variance of the noise.
     """
     rest = residual_variance(state, place)
     if rest < 0.0 or rest > least:

@@ -27,9 +27,12 @@ class PosteriorBackup(NamedTuple):
 
 
 class PointStatistics(NamedTuple):
-    """Statistics of n points: means, ones and variances (n,), and draws (count, n).
+    """Statistics of n points under the posterior of a kernel model.
 
-    `ones` are the means if all rewards were 1. Draws are posterior draws minus the mean, divided by sqrt(reg).
+    - means (n,): posterior means.
+    - ones (n,): posterior means if all rewards were 1.
+    - variances (n,): posterior variances divided by reg.
+    - draws (count, n): posterior draws minus the mean, divided by sqrt(reg).
     """
 
     means: np.ndarray
@@ -104,7 +107,10 @@ class KernelPosterior(ABC):
 
     @abstractmethod
     def variance_factor(self) -> float:
-        """Return a certified factor between the variances of this posterior and those of the exact posterior."""
+        """Return a factor f, at least 1, that is proved to bound the error of this posterior's variances.
+
+        At every point the variance is between 1 / f and f times the variance of the exact posterior.
+        """
 
     @abstractmethod
     def redraw(self, budget: Any) -> None:
@@ -126,11 +132,14 @@ class KernelPosterior(ABC):
 
     @property
     def effective_dimension(self) -> float:
-        """Return the sum over all plays of the present variance at their point."""
+        """Return the effective dimension: the sum over plays of the present variance of the point played, over reg."""
         return float(self.state.plays @ self.state.variances)
 
     def look(self, rows: np.ndarray | None, count: int = 0, rng: Any = None) -> PointStatistics:
-        """Return means, variances and `count` draws at rows (n, dim), or at all stored points if `rows` is None."""
+        """Return `PointStatistics` (means, variances and `count` draws) at rows (n, dim).
+
+        If `rows` is None, they are computed at all stored points. `rng` is the source of the draws.
+        """
         if rows is None:
             s, size = self.state, self.state.size
             draws = self.draw_table(rng, count) if count else empty_normals(size)

@@ -214,9 +214,10 @@ def combine_rows(weights, rows):
 
 @compiled
 def combine_rows_twice(first, second, rows):
-    """Return the results of `combine_rows` for two weight vectors, computed in one pass.
+    """Return first^T rows and second^T rows, each (capacity,), computed in one pass.
 
-    This takes half the time if the rows are larger than a cache.
+    `first` and `second` (used,) are weights of the first `used` rows of `rows` (row_capacity, capacity). One pass takes
+    half the time of two if the rows are larger than a cache.
     """
     one, other = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     whole = first.size - first.size % ABREAST

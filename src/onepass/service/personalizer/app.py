@@ -37,9 +37,9 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 
 class Rest(Convertor[str]):
-    """Path convertor that matches the rest of a path, line breaks included.
+    """Pattern of a URL path that matches the rest of the path, line breaks included.
 
-    The framework's own convertor stops at a line break, and an id may have one.
+    The web framework's own pattern stops at a line break, which an id may contain.
     """
 
     regex = "(?s:.*)"
@@ -101,7 +101,7 @@ OPERATIONS = (
 
 
 def routes(service: Any) -> list[Route]:
-    """Return the routes of both dialects. `service` is the `Service` of `onepass.service.app`."""
+    """Return the HTTP routes of Personalizer's API, in both of its versions. `service` runs the loops."""
     jobs = {name: make_jobs(loop) for name, loop in service.loops.items()}
 
     async def serve(request: Request) -> Response:

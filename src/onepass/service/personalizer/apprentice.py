@@ -14,7 +14,10 @@ from onepass.service.personalizer.times import format_time
 
 
 def apprentice_metrics(loop: Loop, since: int) -> dict[str, Any]:
-    """Return the apprentice metrics of the decisions joined since a time in microseconds, in Personalizer's form."""
+    """Return how often the model's best arm was shown, and the rewards of these decisions, in Personalizer's form.
+
+    Decisions count whose final rewards were written after `since`, a time in microseconds.
+    """
     events, imitated, rewards, earned, last = 0, 0, 0.0, 0.0, since
     waiting: dict[str, bool] = {}
     for record in loop.store.read(seq_before(loop.store, since), None, ("decision", "join"), loop.name):

@@ -34,10 +34,11 @@ WAITING = 100_000  # decisions that wait for their join at most: later ones push
 
 
 class PolicyRun:
-    """Importance weights and rewards of one policy, row by row.
+    """Importance weights and rewards of one policy, one for each decision of the log.
 
-    `missing` sums the policy's probabilities of arms that the logger never shows. `learns` is the model of a policy
-    that learns, else None.
+    - name, arguments, source: name, arguments and origin of the policy, for the answer.
+    - learns: model of a policy that learns while it is evaluated, else None.
+    - missing: sum of the policy's probabilities for arms that the logging policy never shows.
     """
 
     def __init__(self, name: str, arguments: str, source: str, learns: Any = None):
@@ -48,9 +49,11 @@ class PolicyRun:
         self.missing, self.bound = 0.0, WeightBound(None)
 
     def add(self, chances: np.ndarray, logged: np.ndarray, place: int, reward: float, time: int) -> None:
-        """Add a row: a decision of the log and its reward, in which the arm with index `place` was shown.
+        """Add a decision of the log with its reward.
 
-        `chances` and `logged` are the probabilities (K,) of the policy and of the logger. `time` is in microseconds.
+        - chances, logged: probabilities (K,) of the evaluated policy and of the logging policy.
+        - place: index of the arm shown.
+        - time: time of the decision in microseconds.
         """
         open_arms = logged > 0.0
         self.tops.append(float((chances[open_arms] / logged[open_arms]).max()))
@@ -83,10 +86,10 @@ class PendingWeights:
 
 
 def weigh_policies(loop: Loop, policies: list[PolicyRun], begin: int, end: int) -> int:
-    """Add the decisions with rewards in a span of time to the rows of each policy; return the number of decisions.
+    """Add the decisions in a span of time that have rewards to each policy; return the number of decisions.
 
-    begin and end are in microseconds. Decisions of several slots are left out. Raises ValueError if the service ends
-    meanwhile, or if the logger's probabilities are not known.
+    `begin` and `end` are in microseconds. Decisions of several slots are left out. Raises ValueError if the service
+    ends meanwhile, or if the logging policy's probabilities are not known.
     """
     waiting, count, batch = dict[str, PendingWeights](), 0, list[Join]()
     whole = replay_start(loop.store, loop.name)
@@ -146,9 +149,9 @@ def policy_probabilities(policy: PolicyRun, record: Decision) -> np.ndarray:
 
 
 def make_row(decision: Decision, join: Join) -> tuple[int, float, np.ndarray]:
-    """Return the index of the arm shown, its reward, and the logged probabilities (K,).
+    """Return (index of the arm shown, reward, logged probabilities of shape (K,)) of a decision with final rewards.
 
-    A decision with final rewards counts as activated. Raises ValueError if it was logged without probabilities.
+    Raises ValueError if the decision was logged without probabilities.
     """
     event = Event(msgspec.structs.replace(decision, deferred=False), tuple(outcomes_from_join(join)))
     found = next(event_rows(event, lambda _: 0.0, 0.0))

@@ -284,9 +284,10 @@ def series(policy: dict[str, Any], begins: int, ends: int, step: int, rolling: b
 
 
 def interval(m: Moments, range: list[float]) -> list[float]:
-    """Return the Clopper-Pearson confidence limits of a policy's value from the sums `m`.
+    """Return the lower and upper Clopper-Pearson confidence limit of a policy's value.
 
-    It is the range of rewards if there are no rows.
+    `m` holds the sums of weights and rewards, and `range` the least and the largest reward, which are returned if there
+    are no rows.
     """
     with contextlib.suppress(ArithmeticError):
         return list(intervals.clopper_pearson(m, Range(*range), LEVEL))

@@ -26,8 +26,8 @@ Work = Callable[[], dict[str, Any]]
 class Jobs:
     """Background jobs of one kind for one loop, such as evaluations.
 
-    Their files are in `folder`. `code` is the error code for a job that does not exist, `again` for an id that is
-    taken.
+    `folder` is the folder of their files. `code` is the error code for a job that does not exist, and `again` the error
+    code for an id that is taken.
     """
 
     def __init__(self, folder: Path, code: str, again: str):

@@ -28,10 +28,12 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Call(NamedTuple):
-    """One call of the API.
+    """One call of Personalizer's API.
 
-    `first` is true for v1.0. `parts` are the variable segments of the path, decoded. `content` is the body.
-    `evaluations` and `importances` are the loop's jobs.
+    - first: True for version v1.0 of the API.
+    - parts: variable segments of the path, decoded.
+    - content: body of the request.
+    - evaluations, importances: background jobs of the loop: evaluations, and feature importances.
     """
 
     request: Request
@@ -61,7 +63,7 @@ def json_response(found: Any, status: int = 200, **headers: str) -> Response:
 
 
 def empty_response() -> Response:
-    """Return an HTTP response with this status and without a body."""
+    """Return an HTTP response with status 204 and without a body."""
     return Response(status_code=204)
 
 
