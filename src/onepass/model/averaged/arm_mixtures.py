@@ -136,7 +136,7 @@ class ArmMixtures:
 
     - models: the models' arrays (`Mixture`), () until the width of rows is known.
     - remaking: state of a rebuilding of feature maps (`Remaking`), () if none is in progress.
-    - forest: state of the trees beside the models (`Forest`), () before the first row, without trees, and for wide rows.
+    - forest: state of the trees beside the models (`Forest`), () before the first row and without trees.
     - index: names of arms, and the index of each arm's models (slot).
     - heads: parameters of outcomes (`OutcomeHeads`), () without outcomes or rows.
     """

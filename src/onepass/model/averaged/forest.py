@@ -26,12 +26,12 @@ import numpy as np
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import lazy_zeros, zeros
 
-N_TREES = 30  # 20 make 1 % more mistakes, 40 none fewer
-WIDEST = 32  # columns: with more, trees are dear and gain little
+N_TREES = 30
+WIDEST = 32  # columns: with more, a tree takes longer to grow
 FIRST_ROWS, MOST_ROWS = 64, 4_096  # rows stored at first, and at most; nodes of a tree likewise
 FEWEST_NODES = 64  # of a tree: with less memory there is no forest
 MEMORY = 0.1  # share of `memory_limit`; with more, calls in which arrays grow take longer than 5 ms
-GROWTH = 0.5  # of the number of rows, while all trees are grown anew; .3 makes 1 % fewer mistakes and costs 1.6 times
+GROWTH = 0.5  # of the number of rows, while all trees are grown anew: 1 makes up to 1.1 times the mistakes of .3
 SPLIT = 4  # rows that a node with children has at least
 DRAWN = 1.5  # times the square root of the number of columns: columns that a node draws
 HELD = 10.0 / 3.0  # clips from the median: stored rewards are held within
