@@ -25,6 +25,7 @@ from onepass.lab.kernels.problems import (
     sobol,
     split,
 )
+from onepass.lab.kernels.quadrature import QFFTS, fitting_features, quadrature_features
 from onepass.lab.kernels.starvation import GRID, SEEN, exact_belief
 from onepass.lab.kernels.study import KernelTrial, Uniform
 from onepass.lab.kernels.suites import BKBTS, GPTS, SUITES, policies
@@ -311,6 +312,25 @@ def test_thompson_sampling_draws_from_the_posterior_itself_unless_told_otherwise
     assert GPTS(**where).exploration == BKBTS(**where).exploration == op.SingleDrawThompson(0.3)
     assert BKBTS(**where, exploration=0.7).exploration == op.SingleDrawThompson(0.7)
     assert BKBTS(**where, fit_after=9, normalize=True).model.fit_after == 9
+
+
+@pytest.mark.parametrize(("dim", "nodes", "length"), [(1, 20, 0.3), (2, 12, 0.5), (3, 6, 1.0)])
+def test_quadrature_features_have_the_products_of_the_gaussian_kernel(dim: int, nodes: int, length: float) -> None:
+    rows = np.random.default_rng(0).random((40, dim))
+    phi = quadrature_features(rows, length, nodes)
+    assert phi.shape == (40, nodes**dim)
+    np.testing.assert_allclose(phi @ phi.T, op.RBF(length)(rows, rows), rtol=0.0, atol=1e-4)
+    np.testing.assert_allclose((phi**2).sum(axis=1), 1.0, rtol=1e-12)
+    fewest = fitting_features(rows, op.RBF(length))
+    assert fewest.shape[1] <= nodes**dim
+    assert np.abs(fewest @ fewest.T - op.RBF(length)(rows, rows)).max() <= 1e-3
+
+
+def test_quadrature_needs_too_many_features_in_many_dimensions_and_knows_one_kernel() -> None:
+    with pytest.raises(ValueError, match="more than 10000 features"):
+        fitting_features(np.random.default_rng(0).random((40, 10)), op.RBF(0.5))
+    with pytest.raises(ValueError, match="RBF with one length scale"):
+        QFFTS(arms=line(5), kernel=op.Matern(), reg=0.1)
 
 
 def test_fitted_policies_choose_their_kernel_after_fifty_plays() -> None:

@@ -15,7 +15,7 @@ from onepass.adapters.mabwiser import MAB
 
 
 class BanditRecommender(Mab2RecRecommender):
-    """`mab2rec.BanditRecommender` whose linear policies are onepass's.
+    """Recommender of the package Mab2Rec, with the linear policies of onepass.
 
     The arguments `learning_policy`, `neighborhood_policy`, `top_k`, `seed`, `n_jobs` and `backend` are Mab2Rec's, and
     so are its TypeErrors and ValueErrors.

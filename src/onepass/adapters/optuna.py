@@ -163,7 +163,7 @@ class BanditSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Return the value of one parameter, drawn by Optuna's TPE."""
+        """Return a value of the parameter `param_name` for one trial of the study, drawn by Optuna's TPE sampler."""
         return self._tpe.sample_independent(study, trial, param_name, param_distribution)
 
     def best_trial(self, study: Study) -> FrozenTrial:

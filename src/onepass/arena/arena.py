@@ -137,7 +137,7 @@ def sums_of(arena: ArenaState, arm_id: int) -> Sums:
 
 @compiled
 def set_sums(arena: ArenaState, arm_id: int, sums: Sums) -> None:
-    """Write the running totals of what an arm's sketch has cut off (design/truncation.py)."""
+    """Write `sums`, the running totals of what the sketch of one arm has cut off, into the arena's arrays."""
     arena.mass[arm_id], arena.shed[arm_id] = sums.mass, sums.shed
     arena.weighted[arm_id], arena.dust[arm_id] = sums.weighted, sums.dust
 

@@ -60,7 +60,10 @@ def make_scratch(arena: ArenaState, limit: int, count: int) -> Scratch:
 
 @compiled
 def gather(arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch) -> tuple[Subspace, np.ndarray]:
-    """Copy an arm into the scratch arrays `work`, and return its subspace and the indices of its slots."""
+    """Copy the arm with the id `arm_id` into the scratch arrays `work`, and return its subspace and its slots' indices.
+
+    A slot is a row of the arena that holds one direction of one arm.
+    """
     slots = np.empty(arena.n_slots[arm_id], np.int64)
     slot, used = arena.first[arm_id], arena.used[arm_id]
     for i in range(slots.size):

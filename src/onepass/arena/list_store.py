@@ -278,7 +278,7 @@ class ListStore:
     def relative_loss(self) -> float:
         """Return the largest amount that the sketch of an arm has cut off, in units of the ridge.
 
-        Only the first N_CHECKED arms are looked at (design/loss.py).
+        Only the first 64 arms are looked at (design/loss.py).
         """
         reg = float(self._estimator.design.reg)
         held = [

@@ -252,10 +252,14 @@ class PackedStore:
         self, rule: Any, rounds: int, tally: Any, arm_ids: np.ndarray, contexts: np.ndarray, rewards: np.ndarray,
         normals: np.ndarray, lots: np.ndarray, scored: np.ndarray,
     ) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
-        """Play recorded rounds in compiled code (simulate.py).
+        """Play T recorded rounds in compiled code: score the arms, choose one, and learn its reward.
 
-        Returns the sums of residuals, the chosen arms (T,), and the arm ids (K,) afterwards. The arguments have the
-        meaning that they have in `simulate.play_rounds`.
+        `contexts` (T, K or 1, dim) holds the rows of the arms, `rewards` (T, K) the reward of every arm, and `arm_ids`
+        (K,) the arms' ids. `rule` is the exploration rule, and `normals` and `lots` are its random numbers. `tally`
+        holds the sums of residuals, and `rounds` is the number of rewards learned. scored (T, 3) receives the predicted
+        reward and the score of the chosen arm, and the largest score.
+
+        Returns the sums of residuals, the chosen arms (T,), and the arm ids (K,) afterwards.
         """
         missing = int(np.count_nonzero(arm_ids == NONE))
         fresh = np.array([self._allocate_id() for _ in range(missing)], np.int64)

@@ -76,7 +76,10 @@ class CensoredRewards:
         return {"laws": self.laws.plain(), "n_learned": self.n_learned, "n_converted": self.n_converted}
 
     def restore(self, laws: Any, n_learned: Any, n_converted: Any) -> None:
-        """Restore the counts that `counts` returned. Raises ValueError if they do not belong to this object."""
+        """Restore the numbers of decisions and of conversions, and the distributions of delays `laws`, from a file.
+
+        Raises ValueError if they do not belong to this object.
+        """
         self.laws.restore(**laws)
         self.n_learned = check.integer("n_learned", n_learned, 0)
         self.n_converted = check.integer("n_converted", n_converted, 0)

@@ -366,7 +366,10 @@ class Pacing:
             del self._pending[next(iter(self._pending))]
 
     def charge_outcomes(self, identity: str, arm: Any, outcomes: Mapping[str, float | None], now: float) -> None:
-        """Replace the predicted amounts charged for a decision by the outcomes that have come."""
+        """Replace the predicted amounts charged for a decision by the outcomes that have come.
+
+        `identity` is the decision's id, `arm` the arm shown, and `now` the present time in seconds.
+        """
         charged = self._pending.get(identity, {})
         for name in self._budgets:
             value = outcomes.get(name)

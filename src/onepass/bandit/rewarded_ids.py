@@ -50,7 +50,7 @@ class RewardedIds:
         return new
 
     def add(self, new: list[int]) -> None:
-        """Add hashes of ids as the latest ones, and drop the oldest beyond `LENGTH`."""
+        """Add hashes of ids as the latest ones, and drop the oldest beyond 10,000."""
         for bits in new:
             self._bits.pop(bits, None)
             self._bits[bits] = None

@@ -90,7 +90,11 @@ def outcomes_call(outcomes: Iterable[Outcome]) -> Call[OutcomeCounts]:
 def make_outcome(
     id: str, value: float | None, outcomes: Mapping[str, float] | None, slot: int | None, key: str | None
 ) -> Outcome:
-    """Make the message of one decision's outcomes; it has no entry `outcomes` if there are none."""
+    """Return the message with the reward `value` and other outcomes of the decision `id`, for the service.
+
+    It has no entry `outcomes` if there are none. `slot` is the slot that the values belong to, and `key` the key under
+    which the message counts once.
+    """
     found: Outcome = {"id": id, "value": value, "slot": slot, "key": key}
     if outcomes:
         found["outcomes"] = outcomes

@@ -12,9 +12,9 @@ from onepass.foundation.state import object_array
 
 
 def encode_learn(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
-    """Return the arguments of `ShardedBandit.learn` as the options and the arrays of a log entry.
+    """Return a log entry, as options and arrays, that repeats a call of `ShardedBandit.learn`.
 
-    `again` is the option `allow_repeat`.
+    The arguments are the contexts, their rewards and arms, and the option `allow_repeat` as `again`.
     """
     if are_decisions(contexts):
         decisions = [

@@ -190,7 +190,8 @@ class Reader:
     def make_decision(self, request: DecideRequest) -> Decision:
         """Decide a request with the present model, and return the record of the decision.
 
-        Raises ApiError if the request cannot be decided, or if the loop is in canary mode.
+        Raises ApiError if the request cannot be decided, or if the settings test a candidate model on a share of the
+        decisions.
         """
         assert self._present is not None
         copy, loop_state = self._present

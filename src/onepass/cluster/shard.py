@@ -30,7 +30,7 @@ class ShardState(NamedTuple):
 
     Parameters
     ----------
-    places : id of every arm in the store, by the arm's number; UNASSIGNED for arms of other shards.
+    places : id of every arm in the store, by the arm's number; -1 for arms of other shards.
     store : state of the store.
     """
 

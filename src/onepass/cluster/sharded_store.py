@@ -24,7 +24,7 @@ UNSHARDED = NONE  # stands for a shard's number if arms have no rows: the store 
 
 
 class Placement(NamedTuple):
-    """Assignment of arms to shards: `owner` (arms,) is the number of each arm's shard, UNASSIGNED for an unused id."""
+    """Assignment of arms to shards: `owner` (arms,) is the number of each arm's shard, -1 for an unused id."""
 
     owner: np.ndarray
 
@@ -86,7 +86,7 @@ class ShardedStore:
     def split_by_shard(self, records: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """Return pairs of a shard's number and the indices into `records`, an array of arm ids, of its arms.
 
-        Arms without rows are under the number UNSHARDED.
+        Arms without rows are under the number -1.
         """
         known = self._split
         if known is None or known[0] is not records:

@@ -185,9 +185,9 @@ def refine(state: Any) -> Any:
 
 @partial(generic, default=True)
 def close(state: Any) -> Any:
-    """Return a sketch of the same type without rows and without room for any: a block that is not needed any more.
+    """Return a sketch of the same type without rows and with as little memory as possible.
 
-    The default returns the state itself, with the memory that it has.
+    It replaces a block that is not needed any more. The default returns the state itself.
     """
     return state
 

@@ -48,7 +48,7 @@ class ExactState(NamedTuple):
 
     - root (dim, dim): R with R R^T = A^-1.
     - gram (dim, dim): A without the rows that are still in the buffer.
-    - recent (BUFFER, dim), waiting: the buffer, and the number of rows in it.
+    - recent (64, dim), waiting: the buffer, and the number of rows in it.
     - repairs: number of times that the root was computed again from A, because it had drifted.
     - log_det: log det A.
     - factored: 1 once rows were forgotten. Then gram holds F instead, with A = reg I + F^T F (decay.py).

@@ -31,7 +31,7 @@ class Sums(NamedTuple):
     - weighted: sum of j * cut, where the cut is the j-th largest eigenvalue.
     - dust: bound on the change of A by rounding in the cuts.
 
-    If `shed` or `dust` reaches UNKNOWN, no error bound is known.
+    If `shed` or `dust` reaches the largest float, no error bound is known.
     """
 
     mass: float
@@ -78,7 +78,7 @@ def add_mass(sums: Sums, mass: float) -> Sums:
 
 @compiled
 def saturating_add(total: float, part: float) -> float:
-    """Return total + part, but at most UNKNOWN, the value that stands for an unknown total."""
+    """Return total + part, but at most the largest float, which stands for an unknown total."""
     return min(total + part, UNKNOWN)
 
 
@@ -95,7 +95,7 @@ def add_sums(first: Sums, second: Sums) -> Sums:
 
 @compiled
 def scale_sums(sums: Sums, factor: float) -> Sums:
-    """Return the totals multiplied by `factor`; a value of UNKNOWN stays."""
+    """Return the totals multiplied by `factor`; an unknown total stays unknown."""
     return Sums(
         mass=factor * sums.mass,
         shed=factor * sums.shed if sums.shed < UNKNOWN else sums.shed,

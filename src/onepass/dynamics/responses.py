@@ -280,6 +280,7 @@ def radius_of_huber(
     """Return the radius of the confidence ellipsoid, which holds for all n coordinates of the response at once.
 
     Each coordinate has the radius of one-pass Huber regression (Wang et al., lemma 1) at the level delta / (4 n).
+    `parameter_bound` bounds the parameter's norm and `row_bound` the rows' norm; `noise` is not used.
     """
     n, dim = state.theta.shape
     tail = with_bounds(state.settings.tail, parameter_bound, row_bound, delta / (DELTAS * n))
@@ -322,7 +323,11 @@ def coefficients_of_ridge(state: RidgeResponses) -> np.ndarray:
 def radius_of_ridge(
     state: RidgeResponses, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """Return the radius of ridge regression for each of n coordinates, each with failure probability delta / n."""
+    """Return the confidence radius of ridge regression for each of n coordinates, at failure probability delta / n.
+
+    `noise` is the sub-Gaussian constant of the noise, `parameter_bound` bounds the parameter's norm and `row_bound` the
+    rows' norm.
+    """
     return confidence_radius(state.design, state.rows, noise, parameter_bound, row_bound, delta / state.moment.shape[0])
 
 
@@ -394,7 +399,7 @@ def radius_of_adaptive(
 ) -> float:
     """Return the confidence radius of every coordinate of the next state, by the theorem of HEAVY-OFUL.
 
-    `noise` bounds the noise, `parameter_bound` the parameter's norm and `row_bound` the rows' norm. With probability
+    `parameter_bound` bounds the parameter's norm and `row_bound` the rows' norm; `noise` is not used. With probability
     1 - `delta`, all n coordinates are within the radius at once, delta / n for each.
     """
     first, n = state.columns[0], len(state.columns)

@@ -54,7 +54,8 @@ class Plan(NamedTuple):
 class StepData(NamedTuple):
     """Transitions of one step of an episode.
 
-    `rows` are the features (m,) of the actions taken. `places` are the numbers of the next states, or ENDED.
+    `rows` are the features (m,) of the actions taken. `places` are the numbers of the next states, -1 at the end of the
+    episode.
     """
 
     rows: list[np.ndarray]
@@ -66,7 +67,7 @@ class SavedValues(NamedTuple):
 
     - rewards: states of the regressions of rewards, one for each step.
     - gram (H, m, m): the matrix reg I + sum of phi phi^T over the features phi learned at each of the H steps.
-    - steps, places (n,): step of each transition, and the number of its next state, or ENDED.
+    - steps, places (n,): step of each transition, and the number of its next state, or -1 at the end of an episode.
     - rows (n, m): features of the actions taken.
     - counts (s,), following (sum of counts, m): number of actions of every next state, and their features.
     - planned (2, H): log determinants for which the plan was made.

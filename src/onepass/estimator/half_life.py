@@ -9,5 +9,5 @@ TICKS = 64  # a half-life: weights differ from the exponential's by a factor of 
 
 
 def decay_factor(ticks: int) -> float:
-    """Return 2^(-ticks / TICKS), the weight left of a row after `ticks` ticks; a half-life has TICKS ticks."""
+    """Return 2^(-ticks / 64), the weight left of a row after `ticks` ticks; a half-life has 64 ticks."""
     return 2.0 ** (-ticks / TICKS)

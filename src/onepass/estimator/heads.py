@@ -33,7 +33,10 @@ class RidgeHeads(NamedTuple):
 
 @compiled
 def learn_taken(state: RidgeHeads, rows: np.ndarray, heads: np.ndarray, responses: np.ndarray) -> RidgeHeads:
-    """Learn rows z (t, D): each has a response (t,) for one head, given in `heads` (t,), and 0 for all other heads."""
+    """Learn rows z (t, D), each with a response (t,) for one of n ridge regressions, and 0 for all others.
+
+    `heads` (t,) are the indices of the regressions.
+    """
     design = append_rows(state.design, rows)
     for i in range(rows.shape[0]):
         gain, head = responses[i] / state.scale, heads[i]

@@ -132,7 +132,7 @@ def sketch_radius(reg: float, compensation: float, facts: Facts, constants: Cons
 
 @compiled
 def error_radius(reg: float, error: float, facts: Facts, constants: Constants) -> float:
-    """Return the radius of any sketch with ||A - A_hat|| <= error and A_hat >= ridge I.
+    """Return the confidence radius beta of any sketch with ||A - A_hat|| <= error and A_hat >= ridge I.
 
     A <= (1 + error / ridge) A_hat, so that
 
@@ -140,7 +140,8 @@ def error_radius(reg: float, error: float, facts: Facts, constants: Constants) -
         beta = R sqrt((1 + error / ridge) (log(det A / det(reg I)) + 2 log(1 / delta)))
                + H (reg + error) / sqrt(ridge)
 
-    The logarithm is also at most d log(1 + T L^2 / (d reg)). Infinite if no error is known.
+    The logarithm is also at most d log(1 + T L^2 / (d reg)). The radius is infinite if no bound of the error is known.
+    `facts` holds d (dim) and T (rounds); `constants` holds R (noise), H (parameter_bound), L (row_bound) and delta.
     """
     share, dim = error / facts.ridge, facts.dim
     most = dim * np.log1p(facts.rounds * constants.row_bound**2 / (dim * reg))
@@ -262,7 +263,11 @@ def confidence_of_dyadic(
 def confidence_of_dyadic_sketches(
     design: DyadicSketchesState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    """Return the radius by the error bound; the arguments are those of `confidence_radius`."""
+    """Return the confidence radius beta of ridge regression on dyadic blocks over a sketch, from their error bound.
+
+    `rounds` is the number of rows learned, `noise` the sub-Gaussian constant of the noise, `parameter_bound` a bound of
+    the parameter's norm, and `row_bound` a bound of the rows' norms.
+    """
     reg = design.settings.reg
     facts = Facts(
         directions=design.held,

@@ -191,7 +191,7 @@ class BaselinePromise:
 
     @property
     def stopped(self) -> tuple[str, ...]:
-        """Names of the outcomes whose guardrail has been broken."""
+        """Names of the outcomes whose guardrail, a limit relative to the baseline, has been broken."""
         return tuple(name for name, one in self.tests.items() if one.is_harmful)
 
     @property
@@ -239,13 +239,13 @@ class BaselinePromise:
         return value
 
     def check_outcomes(self, outcomes: Mapping[str, Any]) -> dict[str, float]:
-        """Return the outcomes that have a guardrail as floats. Raises ValueError if one is out of its range."""
+        """Return the outcomes that have a guardrail (a limit) as floats; ValueError if one is out of its range."""
         return {
             name: one.check_value(outcomes[name]) for name, one in self.tests.items() if outcomes.get(name) is not None
         }
 
     def learn(self, identity: str, reward: float | None, outcomes: Mapping[str, float]) -> None:
-        """Add the reward of a decision, None if there is none, and its outcomes that have a guardrail.
+        """Add the reward of a decision, or None, and those of its outcomes that have a guardrail (a limit).
 
         Each of them counts once. Nothing is added for a decision that does not wait for its reward.
         """
@@ -300,7 +300,7 @@ class BaselinePromise:
         return min(by_model, self._earned - (1.0 - 2.0 * self.loss) * self._baseline_limit())
 
     def report(self) -> GuardReport:
-        """Return the state of the promise: sums of rewards, the share of the bandit, and broken guardrails."""
+        """Return the state of the promise: sums of rewards, the share of the bandit, and broken limits of outcomes."""
         span = self.rewards.span
         return GuardReport(
             self._decisions,
@@ -314,7 +314,7 @@ class BaselinePromise:
         )
 
     def resume(self, name: str) -> None:
-        """Test the broken guardrail of the outcome `name` again. Raises ValueError if the outcome has no guardrail."""
+        """Start the test of an outcome whose guardrail (limit) was broken again; ValueError if it has none."""
         if name not in self.tests:
             raise ValueError(f"name must be that of a guardrail, {quote(list(self.tests))}, got {quote(name)}")
         self.tests[name] = HarmTest(self.tests[name].guardrail, self.tests[name].alpha)

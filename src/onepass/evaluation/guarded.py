@@ -227,7 +227,7 @@ class Guarded(files.Owner):
 
     @composite
     def resume(self, name: str) -> None:
-        """Test a broken guardrail again, from the next decision on.
+        """Start the test of a broken guardrail (the limit of an outcome) again, from the next decision on.
 
         Parameters
         ----------

@@ -73,7 +73,7 @@ def _check(guardrail: Any) -> None:
 
 
 class HarmTest:
-    """Sequential test of one guardrail, which may be looked at after every decision.
+    """Sequential test of a guardrail, a limit of an outcome relative to the baseline's. It may be read at any time.
 
     Parameters
     ----------

@@ -118,7 +118,10 @@ def _end(m: Moments, sign: float, budget: float) -> float:
 def bootstrap(
     estimator: Estimator, sample: Sample, rewards: Range, alpha: float, repeats: int, rng: np.random.Generator
 ) -> Interval:
-    """Return quantiles of the estimate over `repeats` resamples of rows, drawn with replacement."""
+    """Return the bootstrap interval of a policy's value, at level 1 - alpha, clipped to the range `rewards`.
+
+    Its limits are quantiles of the estimate over `repeats` resamples of the rows in `sample`, drawn with replacement.
+    """
     found = np.empty(repeats)
     for i in range(repeats):
         rows = rng.integers(sample.rows, size=sample.rows)

@@ -31,8 +31,8 @@ def pivot_cholesky(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float =
 
     Returns the indices (r,) of the selected points in pivot order, and the Cholesky factor (r, r) of their kernel
     matrix. A point is dropped if the variance that the other points do not explain is at most `least`, one number or
-    (m,), or at most IN_SPAN of its own variance. Raises ValueError if the matrix is not positive definite. The
-    tolerance of that check is relative to the largest variance, because kernel functions may round to it.
+    (m,), or at most 1e-9 of its own variance. Raises ValueError if the matrix is not positive definite. The tolerance
+    of that check is relative to the largest variance, because kernel functions may round to it.
     """
     prior = np.diagonal(gram)
     largest = float(prior.max())

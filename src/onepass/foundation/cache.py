@@ -167,8 +167,8 @@ _queue: list[int] = []  # the open file; the system forgets the locks of who end
 def turn(name: str) -> Iterator[None]:
     """Hold the lock under which one process at a time makes the cache entry `name`, as a context manager.
 
-    A process waits at most PATIENCE seconds. Compiled functions never call each other in a circle, so processes that
-    wait for each other cannot deadlock.
+    A process waits at most 60 seconds. Compiled functions never call each other in a circle, so processes that wait for
+    each other cannot deadlock.
     """
     place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) % PLACES
     held = _lock_turn(place)

@@ -337,7 +337,7 @@ NOTHING_LEFT = 64.0  # roundings of a diagonal entry below which a pivot is zero
 def semidefinite_root(matrix):
     """Return a lower triangular L with L L^T = M for a symmetric positive semi-definite M (n, n), in double precision.
 
-    If a pivot is zero up to `NOTHING_LEFT` roundings in M's precision, its column is zero. Cost n^3 / 3.
+    If a pivot is zero up to 64 roundings in M's precision, its column is zero. Cost n^3 / 3.
     """
     n, least = matrix.shape[0], NOTHING_LEFT * np.finfo(matrix.dtype).eps
     out = np.zeros((n, n))

@@ -23,9 +23,9 @@ CHECKPOINTS = 40  # number of checkpoints of a run: enough for a smooth curve
 
 
 class Trial(Protocol):
-    """One seed of an experiment, which all policies play side by side.
+    """Interface of one seed of an experiment, which all policies play side by side.
 
-    `rows` and `curves` may be called after any step.
+    The methods `rows` and `curves` return results. They may be called after any step.
     """
 
     def step(self, start: int, rounds: int) -> None:
@@ -135,11 +135,11 @@ def final_rows(
     points: Sequence[Sequence[Mapping[str, Any]]],
     extra_columns: Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return one row of results per policy that has played: its last checkpoint, and `extra_columns(points)`.
+    """Return one row of results for each policy that has played: its last measurements and further columns.
 
-    `points` has the checkpoints of every policy, each a dictionary of what was measured so far. A missing regret or
-    reward becomes None. The column of memory has the largest value over checkpoints, and exists only if memory was
-    measured.
+    `points` has the checkpoints of every policy, each a dictionary of what was measured so far. `extra_columns` is a
+    function from the checkpoints of a policy to the further columns. A missing regret or reward becomes None. The
+    column of memory has the largest value over checkpoints, and exists only if memory was measured.
     """
     return [
         {
@@ -162,7 +162,10 @@ def final_rows(
 def curve_rows(
     policies: Sequence[Policy], seed: int, points: Sequence[Sequence[Mapping[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """Return one row per policy and checkpoint; `points` has the checkpoints of every policy."""
+    """Return one row of results per policy and checkpoint, a point of the policy's curve.
+
+    `points` has the checkpoints of every policy, each a dictionary of what was measured so far.
+    """
     return [{**policy.columns(), "seed": seed, **point} for policy, own in zip(policies, points) for point in own]
 
 

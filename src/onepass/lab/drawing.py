@@ -190,7 +190,7 @@ def name_ends(
 
 
 def group_equal_curves(curves: Mapping[str, Curve]) -> list[list[str]]:
-    """Return lists of the names of curves; curves with equal points are in the same list."""
+    """Return the names of curves in lists, such that curves with equal points are in the same list."""
     found: list[list[str]] = []
     for name, curve in curves.items():
         group = next((group for group in found if _is_same_curve(curves[group[0]], curve)), None)
@@ -215,7 +215,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def level_end(axes: Any, value: float) -> Curve:
-    """Return the right end of a horizontal line at `value`, as a curve for `name_ends`."""
+    """Return the right end of a horizontal line at the height `value`, as a curve of one point for `name_ends`."""
     return [axes.get_xlim()[1]], [value]
 
 
@@ -246,8 +246,8 @@ def draw_regret_panel(axes: Any, curves: Sequence[Row], styles: Styles) -> None:
 def set_log_scale(axes: Any, which: str, crowded: float = 1.0) -> None:
     """Make the axes named in `which` ("x", "y" or "xy") logarithmic, with ticks in plain numbers.
 
-    Ticks are at 1, 2 and 5 in every decade, or fewer on wide ranges. `crowded` is the factor by which the axis is
-    shorter than that of a whole picture.
+    Ticks are at 1, 2 and 5 in every decade, or fewer on wide ranges. `crowded` is the factor by which the panel is
+    smaller than a whole picture.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

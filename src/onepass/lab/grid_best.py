@@ -31,7 +31,10 @@ def mean_regrets(rows: Sequence[Row]) -> dict[str, list[tuple[float, dict[str, A
 
 
 def edge_note(rows: Sequence[Row]) -> str:
-    """Return a sentence on the policies whose best point lies at an edge of the grid, or an empty string."""
+    """Return a sentence on the policies whose best parameters lie at an edge of their grid, or an empty string.
+
+    `rows` are the rows of results of `tune`.
+    """
     found = {
         label: parameters_at_edge(points[0][1], [params for _, params in points])
         for label, points in mean_regrets(rows).items()
@@ -41,7 +44,10 @@ def edge_note(rows: Sequence[Row]) -> str:
 
 
 def parameters_at_edge(params: dict[str, Any], grid: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the names of parameters whose value in `params` is the smallest or largest of all points in `grid`."""
+    """Return the names of the parameters in `params` whose value is the smallest or the largest in the grid.
+
+    `params` is one point of `grid`, which lists all points. Parameters with a single value in the grid do not count.
+    """
     values = {name: [point[name] for point in grid] for name in params if isinstance(params[name], int | float)}
     return [name for name, own in values.items() if min(own) < max(own) and params[name] in (min(own), max(own))]
 

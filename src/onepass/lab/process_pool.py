@@ -36,7 +36,10 @@ POLL_SECONDS = 0.1  # seconds between two looks at the workers, when this proces
 
 
 class Task(NamedTuple):
-    """Part of an experiment: `policies` that play the same `seed`, and a `label` for the progress bar."""
+    """Part of an experiment that one process plays.
+
+    `policies` play the problem of `seed`. `label` is the text beside the progress bar.
+    """
 
     policies: tuple[Policy, ...]
     seed: int
@@ -68,8 +71,8 @@ def play_all(
 ) -> tuple[dict[int, Results], bool]:
     """Play the tasks in `jobs` processes; return the results by the index of the task, and True if Ctrl-C came.
 
-    A task that was in progress at Ctrl-C has `interrupted` set. The results of tasks in `cache` are taken from there.
-    `meter` shows the progress.
+    A task that was in progress at Ctrl-C has `interrupted` set. `rounds` are played in steps of `step` rounds. The
+    results of tasks in `cache` are taken from there. `meter` shows the progress.
     """
     if jobs is not None and jobs < 1:
         raise ExperimentError(f"jobs must be at least 1, got {jobs}")
@@ -133,7 +136,10 @@ class ProcessPool:
         return False
 
     def on_step(self) -> None:
-        """Count a step of this process, and start worker processes or collect their results."""
+        """Count a step that this process has played.
+
+        Then start worker processes if much work is left, or collect their results.
+        """
         self.meter.advance()
         if self.pool is not None:
             self.poll()

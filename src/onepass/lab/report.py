@@ -18,7 +18,7 @@ PICTURE, TABLE, PAPER = "figure.png", "table.md", "figure.pdf"
 
 
 def publish(results: Results, folder: Path, keeper: Callable[[Results, Path], str], stream: TextIO) -> None:
-    """Save results with the function `keeper`, print the table to `stream`, and name the files on standard error.
+    """Save results in a folder, print their table to `stream`, and print the names of the files to standard error.
 
     `keeper(results, folder)` writes the files and returns the table; it is `keep` or `keep_tuning`.
     """

@@ -65,7 +65,7 @@ def write(rows: Iterable[Row], path: Path) -> None:
 
 
 def flatten(row: Row) -> Row:
-    """Return a row with one more column `param_NAME` per parameter, and with `params` as JSON."""
+    """Return a row of results with one more column `param_NAME` for each parameter, and with `params` as JSON."""
     params = row["params"]
     return {**row, "params": json.dumps(params), **{f"param_{name}": value for name, value in params.items()}}
 

@@ -9,7 +9,7 @@ FIRST_TUNING_SEED = 1000  # larger than the number of seeds of any evaluation
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:
-    """Return the random generator of one part of a seed, which is independent of all other parts.
+    """Return the random generator of one part of a seed; generators of different parts are independent.
 
     `place` is the number of the part, or several numbers.
     """

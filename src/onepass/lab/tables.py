@@ -56,7 +56,7 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def cost_columns(rows: Sequence[Row]) -> Line:
-    """Return two columns of a table line: mean microseconds per round, and mean memory in kB."""
+    """Return two columns of a table line: mean microseconds per round, and mean memory in kB, over rows of results."""
     return {
         "µs a round": f"{fmean(row['microseconds_per_round'] for row in rows):,.1f}",
         "memory, kB": f"{fmean(row['memory_bytes'] for row in rows) / 1000:,.1f}",

@@ -55,7 +55,7 @@ class TaskCache:
             )
 
     def clear(self) -> None:
-        """Delete all files of these tasks, and the folder if it is empty then."""
+        """Delete the files of all tasks, and the folder if it is then empty."""
         for file in self.files:
             file.unlink(missing_ok=True)
         if self.folder is not None:

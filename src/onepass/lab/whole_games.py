@@ -30,8 +30,8 @@ class WholeGame(Protocol):
 class GameStudy:
     """Study of games that every player plays from beginning to end.
 
-    `game(seed, rounds)` returns the game of a seed, with at most this number of rounds. The other fields are those of
-    the protocol `Study`.
+    `game(seed, rounds)` returns the game of a seed, with at most this number of rounds. `Study` describes the other
+    fields.
     """
 
     name: str
@@ -80,7 +80,7 @@ class GameTrial:
 
 
 def split_seed(seed: int, choices: Sequence[T]) -> tuple[int, T]:
-    """Return the order and the choice that a seed stands for: s // n and choices[s % n], for seed s and n choices."""
+    """Return the order and the choice for which a seed s stands: s // n and choices[s % n], given n choices."""
     order, place = divmod(seed, len(choices))
     return order, choices[place]
 

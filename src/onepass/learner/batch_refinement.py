@@ -42,8 +42,10 @@ Blocks = Callable[[], Iterator[tuple[slice, np.ndarray]]]
 class PenalizedFit(NamedTuple):
     """Logistic regression fitted to all examples with one penalty.
 
-    w (k,) are the weights, and left_out (n,) the decisions on the examples, each by a fit without this example.
-    (Examples of weight 0 are not left out.) `loss` is the total loss of these decisions, and `reg` the penalty.
+    - w (k,): weights.
+    - left_out (n,): prediction for each example by a fit without it. Examples of weight 0 are not left out.
+    - loss: total loss of these predictions.
+    - reg: penalty.
     """
 
     w: np.ndarray
@@ -136,8 +138,10 @@ def search_penalty(
 ) -> list[PenalizedFit] | None:
     """Return the fit of every class at a common penalty, for w (classes, k) and signs (n, classes).
 
-    If `chosen` is True, the penalty with the smallest left-out loss is searched for, from `reg` on; otherwise it is
-    `reg`. A fit takes at most `steps` Newton steps. Returns None if a Hessian is not positive definite at `reg`.
+    If `chosen` is True, penalties from `reg` on are tried in both directions, and the one with the smallest left-out
+    loss is taken, or a smaller one that is nearly as good. Otherwise the penalty is `reg`. A fit takes at most `steps`
+    Newton steps. Returns None if a Hessian is not positive definite at `reg`. The other arguments are those of
+    `fit_at_penalty`.
     """
     found: dict[int, list[PenalizedFit]] = {}
 

@@ -35,7 +35,7 @@ from onepass.learner.losses import Loss, make_loss, slope
 class BOGDState(NamedTuple):
     """State of `BOGD`: `budget` holds the stored examples, and `turn` is the number of examples with a loss so far.
 
-    The other fields are settings of `BOGD`.
+    The other fields are the arguments of `BOGD` with the same names.
     """
 
     budget: Budget

@@ -17,10 +17,12 @@ LEAST_WIDTH = 1e-150  # of a kernel: its square, and the square's inverse, are n
 
 
 class Budget(NamedTuple):
-    """Stored examples of a learner, of which the first `used` count. They define f(x) = sum of a_i k(x_i, x).
+    """Examples x_i that a learner stores with weights a_i. They define its prediction f(x) = sum of a_i k(x_i, x).
 
-    points (B, dim) holds the rows x_i, weights (B,) the a_i, and kernel_values (B,) is a work array for the kernel
-    k(x_i, x) of the latest x. precision is 1 / (2 width^2) of the Gaussian kernel.
+    - points (B, dim): the rows x_i, of which the first `used` count.
+    - weights (B,): the weights a_i.
+    - kernel_values (B,): work array for the kernel k(x_i, x) of the latest row x.
+    - precision: 1 / (2 width^2) of the Gaussian kernel.
     """
 
     points: np.ndarray
@@ -53,7 +55,7 @@ def kernel_expansion(budget, x):
 
 @compiled
 def put_example(budget, place, x, weight):
-    """Store an example x with its weight at index `place`, the next free one or that of another example."""
+    """Store an example x with its weight at index `place`, which is the next free one or replaces another example."""
     for j in range(x.size):
         budget.points[place, j] = x[j]
     budget.weights[place] = weight
@@ -84,9 +86,9 @@ def double_room(budget):
 
 @compiled
 def free_or_random_index(budget, seed, turn):
-    """Return the next free index of the stored examples, or a uniformly random one if none is free.
+    """Return the next free index of the stored examples, or a uniformly random index if none is free.
 
-    The random index is a hash of `seed` and `turn`, the number of the draw.
+    The random index is a hash of `seed` and of `turn`, the number of the draw.
     """
     count = budget.weights.size
     if budget.used < count:

@@ -34,7 +34,8 @@ def growing_budget_fits(learner: Any, s: Any, begun: Any) -> bool:
 def buffer_fits(buffer: Any, mapped: bool) -> bool:
     """Return True if the counters of a buffer of first examples, read from a file, are valid.
 
-    A valid buffer is not full, because a full one is replaced by a feature map at once. `mapped` is True if it was.
+    `mapped` is True if a feature map has replaced the buffer, which happens when it is full. So a buffer must be full
+    if `mapped` is True, and otherwise have free room.
     """
     return 0 <= buffer.used <= buffer.weights.size and mapped == (buffer.used == buffer.weights.size)
 

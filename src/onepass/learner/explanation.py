@@ -165,7 +165,10 @@ def sketching_terms(state: Sketching, w: np.ndarray, x: np.ndarray) -> list[Reas
 
 
 def newton_terms(state: KernelNewtonState, x: np.ndarray, names: tuple[str, ...]) -> list[Reason]:
-    """Return the terms of a prediction of `KernelNewton` in units of the targets; `names` are those of the columns."""
+    """Return the terms of a prediction of `KernelNewton` at the row x (dim,), in units of the targets.
+
+    `names` are the names of the columns.
+    """
     linear, w = state.slope.size, state.spread * state.w
     rank, cut = w.size - linear - 2, np.clip(x, state.low, state.high)
     scaled, found = cut * state.inverse_scale, []

@@ -26,9 +26,9 @@ from onepass.learner.newton import inner_product
 
 
 class FOGDState(NamedTuple):
-    """State of `FOGD`: the Fourier features `map` and their weights `w`, shape (D,).
+    """State of `FOGD`: the Fourier feature map `map`, and the weights `w` (D,) of its D features.
 
-    `phi`, shape (D,), is a work array. The other fields are settings of `FOGD`.
+    `phi` (D,) is a work array. The other fields are arguments of `FOGD`.
     """
 
     map: FourierState

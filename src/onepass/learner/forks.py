@@ -48,10 +48,14 @@ from onepass.learner.sketching import (
 
 
 class FORKSState(NamedTuple):
-    """State of `FORKS`: `sketching` holds the first examples and the feature map, `newton` the weights and the matrix.
+    """State of `FORKS`.
 
-    `decaying` is the setting `decaying_curvature`. `cap` is a bound of predictions: the setting `bound` if weights are
-    projected before the next example is predicted, else infinity.
+    - sketching: the first examples, and the feature map made from them.
+    - newton: weights and matrix of the Newton step.
+    - loss: the loss.
+    - decaying: the argument `decaying_curvature` of `FORKS`.
+    - cap: bound of predictions: the argument `bound` if weights are projected before the next example is predicted,
+      else infinity.
     """
 
     sketching: Sketching

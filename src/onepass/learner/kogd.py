@@ -24,9 +24,9 @@ ROOM = 16  # initial capacity in examples; full arrays double
 
 
 class KOGDState(NamedTuple):
-    """State of `KOGD`: `budget` holds every example learned from, and its room doubles as needed.
+    """State of `KOGD`: `budget` holds every example learned from, in arrays that double when they are full.
 
-    The other fields are settings of `KOGD`.
+    The other fields are arguments of `KOGD`.
     """
 
     budget: Budget

@@ -41,10 +41,11 @@ def has_moved(s: Any) -> bool:
 
 
 def refresh_landmarks(s: Any, p: dict[str, Any], rank: int, design: Any, near: float) -> Any:
-    """Return the state with new landmarks, half of which are among the latest rows; these rows must be learned again.
+    """Return the state of `KernelNewton` with new landmarks, half of which are among the latest rows.
 
-    `p` holds the parameters of `KernelNewton`, `design` is the initial design, and `near` the factor NEAR in the kernel
-    width of the feature of the previous example.
+    The latest rows must then be learned again. `p` holds the parameters of `KernelNewton`, `rank` is the number of
+    kernel features, `design` the initial design, and `near` a factor in the kernel width of the feature of the previous
+    example.
     """
     rows, linear = s.buffer_rows, s.slope.size
     scale = np.where(s.inverse_scale > 0.0, s.inverse_scale, 1.0)

@@ -45,7 +45,7 @@ class Learner(files.Owner):
 
     @abstractmethod
     def begin(self, dim: int) -> Any:
-        """Return a state that has learned nothing, for rows of width `dim`."""
+        """Return the state of a learner that has learned nothing, for rows of width `dim`."""
 
     @property
     def is_classifier(self) -> bool:
@@ -372,7 +372,7 @@ class Learner(files.Owner):
         return {n: None if value is None else self.params.get(n, value) for n, value in self.get_params().items()}
 
     def given(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain data, for a file."""
+        """Return the constructor's arguments as the caller gave them, as plain data for a file."""
         return self._arguments()
 
     def states(self) -> tuple[Any, ...]:
@@ -430,7 +430,7 @@ def restore_states(learners: list[Learner], dim: int, held: files.StateSource) -
 
 
 def check_common(width: Any, loss: Any, loss_width: Any, step: Any) -> dict[str, Any]:
-    """Return the parameters that all learners have, as a dictionary after a check."""
+    """Return the checked parameters that all learners have (width, loss, loss_width and step) as a dictionary."""
     make_loss(loss, loss_width)
     return {
         "width": check_kernel_width(width),

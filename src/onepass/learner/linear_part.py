@@ -22,10 +22,11 @@ REACH = 3.0  # scales within which a column is held that has not been seen
 
 
 class LinearPart(NamedTuple):
-    """Linear features (x - middle) * slope of rows x, beside kernel features.
+    """Linear features (x - middle) * slope of rows x (dim,), beside kernel features.
 
-    `middle` and `slope` are (dim,). `unseen` (dim,) marks columns that were 0 in all first rows, though rows are
-    sparse; they are clipped at `reach`.
+    - middle, slope (dim,): centre and factor of each column.
+    - unseen (dim,): True for columns that were 0 in all first rows although rows are sparse.
+    - reach: largest absolute value to which the columns in `unseen` are clipped.
     """
 
     middle: np.ndarray
@@ -35,9 +36,10 @@ class LinearPart(NamedTuple):
 
 
 def make_linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndarray, standardize: bool) -> LinearPart:
-    """Return the linear features' centre and scale for the first rows (n, dim), scaled to a mean square length of 1.
+    """Return the linear features for the first rows (n, dim), with a mean square length of 1 on these rows.
 
-    deviations (dim,) are the columns' standard deviations, and constant (dim,) marks constant columns.
+    `deviations` (dim,) are the columns' standard deviations, and `constant` (dim,) marks constant columns. If
+    `standardize` is False, columns are neither centred nor scaled one by one.
     """
     dim = rows.shape[1]
     if not standardize:

@@ -57,7 +57,10 @@ def value(loss, f, y):
 
 @compiled
 def slope(loss, f, y):
-    """Return the derivative dl/df of the loss; at a kink, the one-sided derivative that is smaller in size."""
+    """Return the derivative dl/df of the loss l at the decision f for the target y.
+
+    At a kink it is the one-sided derivative that is smaller in size.
+    """
     if loss.kind == HINGE:
         return -y if y * f < 1.0 else 0.0
     if loss.kind == SQUARED_HINGE:
@@ -108,7 +111,11 @@ def implicit_slope(loss, f, y, q):
 
 @compiled
 def step_curvature(loss, f, y, gradient):
-    """Return the curvature that a Newton step uses at the decision f: l'' of the loss l if it has one, else l'^2."""
+    """Return the curvature of the loss that a Newton step uses at the decision f for the target y.
+
+    It is 1 for squared losses, p (1 - p) for the logistic loss with p = |gradient|, width / max(|f - y|, width) for the
+    huber loss, and gradient^2 for the hinge and epsilon-insensitive losses. `gradient` is the derivative of the loss.
+    """
     if loss.kind == LOGISTIC:
         p = abs(gradient)
         return p * (1.0 - p)

@@ -28,11 +28,15 @@ from onepass.foundation.state import zeros
 
 
 class Newton(NamedTuple):
-    """State of the online Newton step; arrays may be longer than the k entries in use.
+    """State of an online Newton step on k weights; arrays may be longer than the k entries in use.
 
-    w (k,) are the weights and root (k, k) is R with R R^T = A^-1, where A is the matrix of the Newton step. v and u
-    (k,) are work arrays. `step` is the step size, `alpha` I the initial A, `curvature` the factor of g g^T that a
-    gradient g adds to A, and `bound` the largest size of a prediction.
+    - w (k,): weights.
+    - root (k, k): R with R R^T = A^-1, where A is the matrix of the Newton step.
+    - v, u (k,): work arrays.
+    - step: step size.
+    - alpha: the matrix A is alpha I at first.
+    - curvature: factor with which the outer product g g^T of a gradient g is added to A.
+    - bound: largest absolute value of a prediction.
     """
 
     w: np.ndarray
@@ -89,10 +93,10 @@ def project_weights(state, phi, f, q, bound):
 
 @compiled
 def online_newton_step(state, phi, gradient, curvature):
-    """Take one Newton step, in place, for features phi (k,).
+    """Take one Newton step, in place, for features phi (k,), and limit the prediction to the state's bound.
 
-    `gradient` is the derivative of the loss by the prediction, and `curvature` the factor with which the gradient's
-    outer product is added to the step's matrix.
+    `gradient` is the derivative of the loss by the prediction. The step's matrix gains curvature * g g^T with g =
+    gradient * phi.
     """
     k = phi.size
     w, q = state.w[:k], solve_features(state, phi)
@@ -122,7 +126,10 @@ def add_dimension(state, k):
 
 
 def init_newton(size: int, params: dict[str, Any]) -> Newton:
-    """Return the state of the Newton step before the first reset, with room for `size` features."""
+    """Return the state of the Newton step before the first reset, with room for `size` features.
+
+    `params` holds step, alpha, curvature and bound.
+    """
     return Newton(
         w=zeros(size),
         root=zeros(size, size),

@@ -125,10 +125,10 @@ def decision(state, x):
 
 @compiled
 def advance_state(state, design, x, target, vote, times):
-    """Return the state with this design after the row x was learned; x becomes the previous example.
+    """Return the state of `KernelNewton` after the row x was learned, with the design `design`.
 
-    `target` and `times` are its target and weight, which are stored with it. `vote` is the target as the feature of the
-    previous example uses it.
+    The row becomes the previous example. `target` and `times` are its target and weight, which are stored with it.
+    `vote` is the target in the form that the feature of the previous example uses.
     """
     seen = state.n_seen
     for j in range(x.size):

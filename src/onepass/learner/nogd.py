@@ -27,9 +27,9 @@ from onepass.learner.newton import inner_product
 
 
 class NOGDState(NamedTuple):
-    """State of `NOGD`: a buffer of first examples, later the feature map `map` made from them, and its weights w (k,).
+    """State of `NOGD`: a buffer of the first examples, and the feature map `map` that replaces it, with weights w (k,).
 
-    `mapped` is True in the second stage. `phi`, shape (k,), is a work array. The other fields are settings of `NOGD`.
+    `mapped` is True once the map is in use. `phi` (k,) is a work array. The other fields are arguments of `NOGD`.
     """
 
     buffer: Budget

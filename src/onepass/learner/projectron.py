@@ -34,8 +34,8 @@ ROUNDED = 1e-13  # delta^2 up to which a point counts as in the span of the poin
 class ProjectronState(NamedTuple):
     """State of `Projectron`: the examples in `budget`, and a root R (B, B) of the inverse of their kernel matrix.
 
-    `eta` is the distance up to which an example is replaced, and `margins` is True for Projectron++. `half` and
-    `across`, shape (B,), are work arrays.
+    `eta` is the distance up to which an example is replaced by a combination of others, and `margins` is True for
+    Projectron++. `half` and `across`, shape (B,), are work arrays.
     """
 
     budget: Budget

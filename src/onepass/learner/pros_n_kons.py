@@ -42,11 +42,14 @@ ROOM = 16  # initial capacity in points and features; full arrays double
 
 
 class Dictionary(NamedTuple):
-    """Sample of the examples, called the dictionary: `used` rows of `points` (capacity, dim), with kernel matrix K.
+    """Sample of the examples, called the dictionary, with kernel matrix K and the matrices computed from it.
 
-    `scales` (capacity,) holds 1 / sqrt(p_i) for the probabilities p_i with which the points joined. `whitening` is an
-    upper triangle (capacity, capacity) by which kernel values k become features phi = k whitening; `ridge` is the same
-    for the matrix S K S + reg I with S = diag(scales). The other arrays are work arrays.
+    - points (capacity, dim): the examples, of which the first `used` count.
+    - scales (capacity,): 1 / sqrt(p_i) for the probabilities p_i with which the points joined.
+    - whitening (capacity, capacity): upper triangle by which kernel values k become features phi = k whitening.
+    - ridge (capacity, capacity): the same for the matrix S K S + reg I with S = diag(scales).
+
+    The other arrays are work arrays.
     """
 
     points: np.ndarray
@@ -66,10 +69,14 @@ STEP = ("newton.w", "newton.root", "newton.v", "newton.u")
 
 
 class PROSNKONSState(NamedTuple):
-    """State of `PROSNKONS`: the sample of examples (dictionary), and the Newton step on the features it defines.
+    """State of `PROSNKONS`: the sample of examples (dictionary), and the Newton step on the features that it defines.
 
-    `most` is the largest number of points in the dictionary, or 0 if it is not limited. `turn` counts the examples
-    seen. The other fields are settings of `PROSNKONS`.
+    - dictionary, newton: the sample, and the state of the Newton step.
+    - most: largest number of points in the dictionary, 0 if it is not limited.
+    - turn: number of examples seen.
+    - precision: 1 / (2 width^2) of the Gaussian kernel.
+
+    The other fields are arguments of `PROSNKONS`.
     """
 
     dictionary: Dictionary

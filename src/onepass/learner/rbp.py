@@ -19,9 +19,9 @@ from onepass.learner.learner import Learner
 
 
 class RBPState(NamedTuple):
-    """State of `RBP`: `budget` holds the stored examples, and `turn` is the number of mistakes so far.
+    """State of `RBP`: `budget` holds the stored examples, `turn` is the number of mistakes so far.
 
-    `seed` determines the random removals.
+    `seed` is the seed of the random removals.
     """
 
     budget: Budget

@@ -25,11 +25,13 @@ from onepass.learner.newton import inner_product
 class UpdateSchedule(NamedTuple):
     """Schedule by which a sketched feature map is updated, and its counters.
 
-    counts (3,) are the examples seen, and the examples with a loss and all examples since the map was made or updated.
-    An update is due after `every` examples with a loss, or after the share `share` of the examples seen. If
-    `by_example` is True, all examples are counted.
+    - counts (3,): number of examples seen; of examples with a loss, and of all examples, since the map was made or
+      updated.
+    - every: number of examples after which an update is due; 0 if `share` is used.
+    - share: fraction of the examples seen after which an update is due.
+    - by_example: True if all examples are counted, False if only those with a loss.
 
-    Counters are in an array, because a new state in every round would take a third of the time.
+    The counters are in an array, because a new state in every round would take a third of the time.
     """
 
     counts: np.ndarray
@@ -41,8 +43,11 @@ class UpdateSchedule(NamedTuple):
 class Sketching(NamedTuple):
     """State of a learner that first keeps a buffer of examples, and then uses a sketched feature map made from it.
 
-    `buffer` holds the first examples, landmark_indices (s_m,) the indices of those that become landmarks, and `sketch`
-    is the map once `mapped` is True. phi (k,) is a work array.
+    - buffer: the first examples.
+    - landmark_indices (s_m,): indices of the examples that become landmarks.
+    - sketch: the feature map, in use once `mapped` is True.
+    - phi (k,): work array for the features of a row.
+    - schedule: when the map is updated.
     """
 
     buffer: Budget
@@ -80,9 +85,9 @@ def two_stage_decision(buffer, features, phi, mapped, w, x):
 
 @compiled
 def count_regular_round(schedule, mapped, gradient):
-    """Count an example and return True, if it changes neither the buffer nor the feature map; otherwise return False.
+    """Count an example if it changes neither the buffer nor the feature map, and return True; otherwise return False.
 
-    `mapped` is True once there is a map, and `gradient` is the derivative of the loss, 0 without one.
+    `mapped` is True once there is a map, and `gradient` is the derivative of the loss, 0 without a loss.
     """
     counts, loss = schedule.counts, gradient != 0.0
     if not mapped:
@@ -102,7 +107,7 @@ def count_regular_round(schedule, mapped, gradient):
 def absorb_example(state, x, weight):
     """Return the state after the row x was added to the buffer with this weight, or to the sketched feature map.
 
-    When the buffer is full, the map is made from it.
+    When the buffer is full, the feature map is made from it.
     """
     buffer, sketch, mapped, counts = state.buffer, state.sketch, state.mapped, state.schedule.counts
     if mapped:
@@ -189,7 +194,7 @@ def check_sketch_sizes(
 ) -> dict[str, Any]:
     """Return the checked sizes of the buffer, the random sketch and the feature map as a dictionary.
 
-    Defaults are those of Wen, Zhang et al.: sketch_size = budget, sample_size = sketch_size / 5, rank = budget / 10.
+    Defaults follow Wen, Zhang et al.: sketch_size = budget, sample_size = sketch_size / 5, rank = budget / 10.
     """
     budget = check.integer("budget", budget, 2)
     size = check.integer("sketch_size", budget if sketch_size is None else sketch_size, 1)

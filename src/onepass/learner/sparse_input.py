@@ -17,7 +17,8 @@ SHIFTS, LAST = (np.uint64(30), np.uint64(27)), np.uint64(31)
 def check_rows(name: str, X: Any, width: int | None) -> Any:
     """Return X (n, dim) in float64, dense or as a CSR array.
 
-    Raises ValueError unless all numbers are finite and `dim` equals `width`; None allows any width.
+    Raises ValueError unless all numbers are finite, `dim` is at least 1, and `dim` equals `width`; None allows any
+    width. `name` is the name of X in messages.
     """
     rows: Any
     if hasattr(X, "toarray"):

@@ -51,7 +51,10 @@ def seal(
 
 
 def move(store: Store, archive: Store, last: int) -> int:
-    """Move the records of a store up to the position `last` to an archive, as one batch, and return their number."""
+    """Move the records of a store up to the position `last` to an archive, as one batch, and return their number.
+
+    `store` is the log, `archive` the store that takes the records.
+    """
     first = store.first
     begin, end = archive.bounds()
     if begin > end and first > end + 1:  # it holds nothing: new, or all was dropped, and records of the store as well
@@ -82,7 +85,10 @@ def months(store: Store, end: int) -> Iterator[tuple[str, int, int]]:
 
 
 def first_since(store: Store, moment: datetime) -> int:
-    """Return the position of the first record that is not earlier than a time, or the last position + 1."""
+    """Return the position of the first record that is not earlier than the time `moment`.
+
+    If all records are earlier, the result is the last position + 1.
+    """
     parts = list(months(store, micros(moment)))
     return parts[-1][-1] + 1 if parts else store.first
 

@@ -12,10 +12,10 @@ from onepass.log.records import Decision
 
 
 def is_canary(seed: int | str, identity: str, share: float) -> bool:
-    """Return True if the arm of the candidate model is shown, and not that of the serving model.
+    """Return True if the service shows the arm of the candidate model, and False for that of the serving model.
 
-    It is a hash of `seed`, that of the serving model's decision, and of the decision's id; True with probability
-    `share`.
+    The result is True with probability `share`. It is computed by a hash of the id of the decision and of the seed
+    `seed` in the serving model's decision, so it can be repeated from the log.
     """
     return hash_uniform(f"{seed} {identity}", b"canary") < share
 

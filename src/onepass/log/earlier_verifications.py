@@ -24,10 +24,13 @@ FORM = 1
 
 
 class VerifiedPiece(msgspec.Struct, frozen=True, kw_only=True):
-    """Part of a log between two checkpoints that was verified.
+    """Part of a log, between two checkpoints of a model, that was verified.
 
-    `seq`, `end_seq`, `digest` and `end_digest` are positions and model digests of the two checkpoints. `read` is the
-    position up to which the log was read, and `found` the result, without an error.
+    - loop, line: name of the loop, and number of the model.
+    - seq, digest: position of the first checkpoint, and digest of its model.
+    - end_seq, end_digest: position of the second checkpoint, and digest of its model.
+    - read: position up to which the log was read.
+    - found: result, without an error.
     """
 
     loop: str
@@ -41,7 +44,7 @@ class VerifiedPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavedVerifications(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of a file of verifications: digests of archive files by name, verified parts, and format version."""
+    """Content of a file of verification results: digests of archive files by name, verified parts, version."""
 
     form: int = FORM
     files: dict[str, str] = {}
@@ -92,7 +95,10 @@ class EarlierVerifications:
         return last
 
     def skip_verified(self, pieces: Sequence[Piece]) -> tuple[list[Piece], list[Verified]]:
-        """Split consecutive parts of a log into those still to be verified, and the known results of the others."""
+        """Return the parts of a log that are still to be verified, and the known results of all other parts.
+
+        `pieces` are consecutive parts of the log.
+        """
         left, found, skipped = list[Piece](), list[Verified](), -1
         ends = {piece.end_seq: place for place, piece in enumerate(pieces) if piece.end_seq is not None}
         for place, piece in enumerate(pieces):

@@ -19,11 +19,12 @@ def arms_of(bandit: Any) -> tuple[Any, ...]:
 
 
 def choose_evicted(bandit: Any, limit: int, rewarded: Collection[Any], kept: Collection[Any] = ()) -> list[str]:
-    """Return the arms that a bandit must forget to stay within its limits; [] if it is within them.
+    """Return the arms that a bandit must forget to stay within two limits; [] if it is within them.
 
-    The first limit is `limit` arms, at least 1. The second is `BARE` bytes of memory for all arms that never had an
-    outcome. Arms without an outcome go first, beginning with the one known longest; then arms whose last outcome is the
-    oldest. A tenth of the exceeded limit becomes free, with at most `MOST` arms forgotten at once.
+    The first limit is `limit` arms, at least 1. The second is 32 MiB of memory for all arms that never had an
+    outcome. Arms without an outcome are forgotten first, beginning with the one that was known first. Then come arms
+    whose last outcome is oldest. At most 10,000 arms are returned, so many that a tenth of the exceeded limit becomes
+    free.
 
     `rewarded` holds the arms that had an outcome, ordered by their last outcome, the oldest first. The arms in `kept`
     are never returned.
@@ -43,7 +44,7 @@ def choose_evicted(bandit: Any, limit: int, rewarded: Collection[Any], kept: Col
 
 
 def evict(bandit: Any, arms: Collection[Any]) -> None:
-    """Let a bandit forget those of the given arms that it knows."""
+    """Let a bandit forget the given arms; arms that it does not know are ignored."""
     known = {*arms_of(bandit)}
     for arm in arms:
         if arm in known:

@@ -11,9 +11,11 @@ from onepass.log.store import Row, StoreError
 
 
 class PendingBatch:
-    """Batch of rows that waits until it is written, by its own thread or by another one.
+    """Batch of rows that waits until a thread has written it, its own or another one.
 
-    `seqs` are the positions of the rows once they are written, and `done` is True once the batch is finished.
+    - rows: the rows.
+    - seqs: positions of the rows in the log, once they are written.
+    - done: True once the batch is written or has failed.
     """
 
     rows: list[Row]

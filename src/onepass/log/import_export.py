@@ -244,14 +244,17 @@ def _event_records(event: Event, default: float | None, about: list[Any]) -> lis
 
 
 class TrialModels:
-    """Copies of the models of a store, used to find decisions that a service could not learn."""
+    """Copies of a store's models that learn imported decisions, to find those that a service could not learn."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._models: dict[str, tuple[Any, float]] = {}
 
     def learn(self, decision: Decision) -> None:
-        """Let the model of a decision's loop learn it; raise ValueError if it cannot."""
+        """Let a copy of the model of a decision's loop learn the decision with reward 0.
+
+        Raises ValueError if the model cannot learn it. Decisions of loops without a model are not checked.
+        """
         if decision.loop not in self._models:
             line, last = read_lineage(self._store, decision.loop).serving, None
             for one in self._store.read(kinds=("checkpoint",), loop=decision.loop):
@@ -317,7 +320,8 @@ def export_file(
 ) -> int:
     """Write the content of a store to a file, which appears when it is complete.
 
-    An event of another format has the outcomes of its decision, or, if there are none, the rewards of its join.
+    An event of another format has the outcomes of its decision, or, if there are none, the rewards that were learned
+    for it.
 
     Parameters
     ----------
@@ -380,7 +384,7 @@ def events_from_store(
 
 
 def outcomes_from_join(join: Join) -> list[Outcome]:
-    """Return the learned rewards of a decision, a record of kind join, as outcomes."""
+    """Return the rewards in a join, the record of what is learned for a decision, as outcomes."""
     several = len(join.rewards) > 1
     return [
         Outcome(loop=join.loop, time=join.time, id=join.id, value=value, slot=slot if several else None)

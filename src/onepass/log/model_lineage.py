@@ -29,10 +29,11 @@ class ModelLine(msgspec.Struct, kw_only=True):
     - place: position in the log of the checkpoint with which the model begins.
     - through: position in the log after which the model learns rewards.
     - state: "staged" (a candidate), "serving" or "retired".
-    - end, ended: position of the last reward that it learned, and of the record that ended it; None while it continues.
+    - end, ended: position of the last reward that the model learned, and of the record that ended the model; None while
+      it goes on.
     - why: a sentence about the state.
-    - served: True if it ever decided.
-    - whole: position of the last reward that its newest checkpoint with data has learned.
+    - served: True if the model ever decided.
+    - whole: position of the last reward that the model had learned at its newest checkpoint with the model's bytes.
     """
 
     number: int

@@ -35,7 +35,10 @@ Run = Callable[[Callable[..., Any], Sequence[Any]], list[Any]]
 
 
 class RowCheck(NamedTuple):
-    """Result of checking some rows of a log: the damages, and the loops that have decisions there, in order."""
+    """Result of checking some rows of a log.
+
+    `damages` lists the damage found, and `loops` the names of loops that have decisions there, in order of appearance.
+    """
 
     damages: list[Damage]
     loops: list[str]
@@ -63,7 +66,7 @@ class VerificationReport(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """True if nothing is damaged or wrong."""
+        """True if no row is damaged and no verified decision or checkpoint differs."""
         return not self.damages and all(one.ok for each in self.loops.values() for one in each.values())
 
 
@@ -100,7 +103,7 @@ def verify_all(
 
     Returns
     -------
-    Report
+    VerificationReport
         Damaged rows, and the result for every model of every loop.
 
     Raises
@@ -247,7 +250,10 @@ def _check_piece(store: Store, task: tuple[Piece, int | None], progress: Progres
 
 
 def split_span(since: int, until: int, workers: int) -> list[Span]:
-    """Split the positions since < seq <= until into consecutive ranges: one, or several for each worker."""
+    """Split the positions since < seq <= until of a log into consecutive ranges, to be checked in parallel.
+
+    Returns pairs (since, until): one pair for one worker, and several for each worker otherwise.
+    """
     count = 1 if workers == 1 else max(min(TASKS * workers, (until - since) // STEP), 1)
     ends = [since + (until - since) * part // count for part in range(count + 1)]
     return [(first, last) for first, last in pairwise(ends) if last > first or first == since]
@@ -289,11 +295,11 @@ def _pieces_since(pieces: list[Piece], since: int) -> list[Piece]:
 
 
 def group_pieces(pieces: list[Piece], last: int, workers: int, months: Sequence[int]) -> list[Piece]:
-    """Merge consecutive parts of a log, to be verified for one model, into fewer larger ones.
+    """Return consecutive parts of a log, to be verified for one model, merged into fewer larger parts.
 
-    The result has one part, or several for each process. Parts of an archived month stay apart from later ones if the
-    parts that follow are in that month, too: then everything that they read is in the archive. `months` holds the last
-    positions of the archived months.
+    The result has one part for one worker, else several for each. Parts that lie in the archive are merged only with
+    parts whose next checkpoint is in the same archived month, so everything that they read is in the archive. `months`
+    holds the last positions of the archived months, and `last` is the last position of the log.
     """
     found, apart = list[list[Piece]](), dict[int, int]()
     most = last if workers == 1 else max(last // (TASKS * workers), 1)

@@ -37,14 +37,16 @@ READ = ("decision", "join", "eviction", "forgotten")
 class Piece(NamedTuple):
     """Part of the log of one of a loop's models, between two checkpoints that contain the model.
 
-    - begin, end: position of the last reward that the model at the beginning, and at the end, has learned; end is None
-      if the part goes on to the end of the log.
-    - seq, end_seq, digest, end_digest: positions of the two checkpoints, and digests of their models.
+    - loop, line: name of the loop, and number of the model.
+    - begin, seq, digest: for the first checkpoint, the position of the last reward that the model had learned, the
+      position of the checkpoint in the log, and the digest of the model.
+    - end, end_seq, end_digest: the same numbers of the second checkpoint; None if the part goes on to the end of the
+      log.
     - first: True if no part comes before.
     - begun: position of the reward after which the model began to learn.
     - stop: position of the last reward that the model learns, None for no end.
-    - ended: position of the record that ended the model.
-    - saved: checkpoints that the repeated model is compared with.
+    - ended: position of the record that ended the model, or None.
+    - saved: checkpoints with which the repeated model is compared.
     """
 
     loop: str
@@ -63,7 +65,10 @@ class Piece(NamedTuple):
 
 
 class CheckedPiece(NamedTuple):
-    """Result `found` of verifying a part of a log, and the position `read` up to which the log was read."""
+    """Result of verifying a part of a log.
+
+    `found` is the result, and `read` the position up to which the log was read.
+    """
 
     piece: Piece
     found: Verified
@@ -115,7 +120,7 @@ def _cut(loop: str, line: int, saved: list[SavedDigest], lines: ModelLineage) ->
 
 
 def merge_pieces(pieces: Sequence[Piece]) -> Piece:
-    """Merge consecutive parts of a log into one part to be verified."""
+    """Return one part of a log that consists of the consecutive parts `pieces`, to be verified at once."""
     last = pieces[-1]
     saved = tuple(one for piece in pieces for one in piece.saved)
     return pieces[0]._replace(end=last.end, end_seq=last.end_seq, end_digest=last.end_digest, saved=saved)
@@ -251,7 +256,7 @@ def _make_boundary(store: Store, through: int, seq: int) -> Boundary:
 
 
 def sum_results(found: Iterable[Verified]) -> Verified:
-    """Return the sum of the verification results `found`, those of several parts of a log."""
+    """Return the sum of verification results `found`, one for each of several parts of a log."""
     total = Verified(0, 0, 0, 0, (), {}, 0, 0, (), 0)
     for one in found:
         left = {**total.left}

@@ -503,7 +503,7 @@ class Settings(Record, frozen=True, kw_only=True, tag_field="kind", tag="setting
 
 
 class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="checkpoint"):
-    """Record of a model that has learned every join up to the position `through`, and none after it.
+    """Record of a model that has learned all final rewards (joins) up to the position `through`, and none after it.
 
     Parameters
     ----------

@@ -175,7 +175,10 @@ class Fold:
                 yield one
 
     def add_decision(self, decision: Decision) -> None:
-        """Store what must be learned from a decision, until the record with its rewards comes."""
+        """Store what must be learned from a decision, until the record with its rewards comes.
+
+        A decision that cannot be learned is ignored. If decisions take too much memory, the oldest are dropped.
+        """
         try:
             lesson = lesson_from_record(decision)
         except ValueError:  # one of another origin: whoever learns it is told
@@ -187,7 +190,7 @@ class Fold:
             self.release(next(iter(self._decisions)))
 
     def release(self, identity: str) -> Decided | None:
-        """Remove and return what was stored of a decision; None if it is not stored."""
+        """Remove and return what was stored of the decision with the id `identity`; None if nothing is stored."""
         held = self._decisions.pop(identity, None)
         if held is not None:
             self._bytes -= _lesson_bytes(held) + self._hold_names(held.candidates, -1)
@@ -327,7 +330,7 @@ class Fold:
 
 
 def lesson_from_record(record: Decision) -> Decided:
-    """Return what learning needs of a logged decision: the chosen arms, without the statistics of all others.
+    """Return the part of a logged decision that learning needs: the chosen arms, without the statistics of other arms.
 
     Raises ValueError for a decision of another system that cannot be learned.
     """
@@ -364,7 +367,7 @@ def is_same_batch(one: Join | Eviction, other: Join | Eviction) -> bool:
 
 
 def group_joins(joins: Iterable[One]) -> Iterator[list[One]]:
-    """Yield lists of records whose rewards are learned in one call; an eviction of arms is in a list by itself."""
+    """Yield lists of records whose rewards are learned in one call; a record of removed arms is in a list by itself."""
     group: list[One] = []
     for join in joins:
         if group and not is_same_batch(group[-1], join):
@@ -384,7 +387,10 @@ def bandit_from_checkpoint(checkpoint: Checkpoint) -> Any:
 
 
 def decision_to_learn(record: Decision) -> Decided:
-    """Return the decision to learn from a logged decision: it has the arms that were shown."""
+    """Return a logged decision as a `onepass.Decision` for `learn`; it has the arms that were shown.
+
+    Raises ValueError if the record lacks what learning needs.
+    """
     if record.scores is None:
         return _foreign_decision(record)
     if record.shown is None or record.shown == record.places:

@@ -59,7 +59,10 @@ def first_eligible(eligible: Any, names: list[Any] | None, count: int, k: int) -
 
 
 def learning_context(contexts: Any, places: Sequence[int]) -> Any:
-    """Return what learning needs of the contexts of the arms at the indices `places`; None if contexts lack it."""
+    """Return the context that learning needs for the arms at the indices `places`, taken from logged contexts.
+
+    Returns None if the contexts are in another form than records or rows of numbers.
+    """
     if are_records(contexts):
         return {
             "context": flatten_record(contexts["context"]),

@@ -21,7 +21,7 @@ ROW = 5  # pages that a row changes: of the table, three indices, and its long b
 
 
 class UnexpectedRowsError(Exception):
-    """Error for rows in the file that this process did not write."""
+    """Error for rows in an SQLite file that another process wrote, or that are stored already."""
 
 
 @final

@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Damage in a store, with its position (0 for the whole store) and a sentence about it."""
+    """Damage in a store: its position `seq` in the log, 0 for the whole store, and a sentence that describes it."""
 
     seq: int
     reason: str
@@ -68,11 +68,10 @@ class Store(ABC):
 
     @abstractmethod
     def put(self, rows: list[Row]) -> list[int]:
-        """Give rows their positions and store them durably, all or none.
+        """Give rows their positions in the log and store them durably, all or none; return the positions.
 
-        Returns the positions. A row with a unique key `once` that the loop already has is not stored, and gets the
-        position of the earlier row. A row that has a position already keeps it; StoreError is raised if it is not the
-        next one.
+        A row whose unique key `once` the loop already has is not stored; the position of the earlier row is returned
+        for it. A row that has a position already keeps it; StoreError is raised if that is not the next position.
         """
 
     @abstractmethod
@@ -145,8 +144,8 @@ class Store(ABC):
     def append(self, records: Sequence[Record]) -> list[int]:
         """Store records in their order, durably on return.
 
-        A decision, activation or join whose id the loop has already, and an outcome with the same id and request, are
-        not stored again.
+        A decision, its activation or its join (the record of its final rewards) whose id the loop has already, and an
+        outcome with the same id and request, are not stored again.
 
         Parameters
         ----------
@@ -256,7 +255,7 @@ class Store(ABC):
     def drop_before(self, seq: int) -> int:
         """Delete the records before a position for ever; other records keep their positions.
 
-        Keep the checkpoint at which replay begins, and the decisions whose joins come after it.
+        Keep the checkpoint at which replay begins, and the decisions whose final rewards come after it.
 
         Parameters
         ----------
@@ -396,16 +395,16 @@ def record_from_row(row: Row) -> Any:
 
 
 def erase_row(row: Row) -> Row:
-    """Return the `forgotten` row that replaces a deleted row."""
+    """Return the row of kind `forgotten` that takes the place of a deleted row, with the same position."""
     was = row.kind
     return place_row(row_from_record(Forgotten(loop=row.loop, time=row.time, was=was)), row.seq)
 
 
 def assign_places(rows: list[Row], held: dict[tuple[str, str], int], last: int) -> tuple[list[int], list[Row]]:
-    """Return the positions of all rows, and those rows that are new, each with its position.
+    """Return the positions of all rows, and the list of new rows, each with its position.
 
-    `held` maps (loop, unique key) to the positions of stored rows, and the new rows are added to it. `last` is the last
-    position that was assigned.
+    A row whose unique key is stored already is not new. `held` maps (loop, unique key) to the positions of stored rows,
+    and the new rows are added to it. `last` is the last position that was assigned.
     """
     seqs, new = [], []
     for row in rows:

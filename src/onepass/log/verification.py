@@ -52,7 +52,10 @@ CANARY = "canary"  # the field of a decision that a candidate's pass compares
 
 
 class Mismatch(NamedTuple):
-    """Decision that cannot have been made as the log says, with its position and the fields that differ."""
+    """Decision that cannot have been made as the log says.
+
+    `seq` is the position of its record, and `fields` are the names of the fields that differ.
+    """
 
     seq: int
     fields: tuple[str, ...]
@@ -144,10 +147,12 @@ def verify(fold: Fold, until: int | None = None, progress: Callable[[int], objec
 
 
 class SavedDigest(NamedTuple):
-    """Checkpoint that a repeated model is compared with.
+    """Checkpoint with which a repeated model is compared.
 
-    `through` is the position through which the saved model had learned, `seq` its position in the log, and `digest` the
-    digest of the model. `whole` is True if the log contains the model.
+    - through: position of the last reward that the saved model had learned.
+    - seq: position of the checkpoint in the log.
+    - digest: digest of the model.
+    - whole: True if the log contains the model.
     """
 
     through: int
@@ -157,9 +162,10 @@ class SavedDigest(NamedTuple):
 
 
 class Boundary(NamedTuple):
-    """Checkpoint at which a log is cut.
+    """Checkpoint at which a log is divided into parts.
 
-    `through` is the position through which the saved model had learned, and `rounds` returns its number of rows.
+    `through` is the position of the last reward that the saved model had learned. `rounds` is a function that returns
+    the number of rows that it had learned.
     """
 
     through: int
@@ -176,8 +182,9 @@ class Boundary(NamedTuple):
 class LogPart(NamedTuple):
     """Part of a log: the decisions made by the models between two checkpoints.
 
-    `begin` is None at the start of the log, and `end` is None if the part goes on to the log's end. `saved` are the
-    checkpoints that repeated models are compared with.
+    - begin: first checkpoint, None at the beginning of the log.
+    - end: second checkpoint, None if the part goes on to the end of the log.
+    - saved: checkpoints with which repeated models are compared.
     """
 
     begin: Boundary | None
@@ -186,10 +193,12 @@ class LogPart(NamedTuple):
 
 
 class OrderedDecision(NamedTuple):
-    """Decision with the numbers by which its model is found.
+    """Decision with the numbers by which the model that made it is found.
 
-    `through` is the position that the model had learned through, or -1 if the model is found by `rounds`, the number of
-    rows it had learned. `seq` is the position of the record.
+    - through: position of the last reward that the model had learned, or -1 if the model is found by `rounds`.
+    - rounds: number of rows that the model had learned.
+    - seq: position of the record.
+    - record: the record of the decision.
     """
 
     through: int
@@ -201,8 +210,8 @@ class OrderedDecision(NamedTuple):
 class Verifier:
     """Verification in progress: it repeats decisions, in the order of the models that made them, and learns rewards.
 
-    A decision after the end of a part of the log still belongs to this part if its model does, and if at most `WINDOW`
-    decisions of later models came before it.
+    A decision after the end of a part of the log still belongs to this part if the model that made it does, and if at
+    most `WINDOW` decisions of later models came before it.
     """
 
     def __init__(self, fold: Fold, until: int | None, part: LogPart | None = None) -> None:
@@ -240,7 +249,7 @@ class Verifier:
             self._joins.append([one])
 
     def add_later(self, head: Any, seq: int, read: Callable[[], Decision]) -> None:
-        """Process a decision after the end of this part of the log, if its model belongs to this part.
+        """Process a decision after the end of this part of the log, if a model of this part made it.
 
         `head` names the models of the decision, `seq` is its position, and `read` returns the whole record.
         """
@@ -274,7 +283,7 @@ class Verifier:
 
     @property
     def is_over(self) -> bool:
-        """True if no later decision can belong to this part of the log."""
+        """True if no later decision of the log can belong to this part of the log."""
         return self._beyond > WINDOW
 
     @property

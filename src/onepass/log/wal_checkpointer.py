@@ -24,7 +24,7 @@ COPY = "pragma wal_checkpoint(passive)"
 class WalCheckpointer:
     """Thread that copies SQLite's write-ahead log into the database file whenever much was committed.
 
-    `connect` opens a connection to the database, and `alone` is the lock that a writer holds.
+    `connect` is a function that opens a connection to the database. `alone` is the lock that a writer holds.
     """
 
     copies: int
@@ -50,9 +50,9 @@ class WalCheckpointer:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Stop copying inside the block, as a context manager.
+        """Stop copying inside a `with` block.
 
-        A thread that holds `alone` must not use it, because a copy may wait for that lock.
+        A thread that holds the writer's lock `alone` must not enter the block, because a copy may wait for that lock.
         """
         with self._copying:
             yield

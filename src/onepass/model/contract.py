@@ -500,7 +500,8 @@ class Model(files.Owner, ABC):
     def begin_outcomes(self, count: int) -> None:
         """Learn outcomes beside the reward from here on. The default refuses.
 
-        A model that learns outcomes overrides all methods of this section, and heeds `outcomes` in `update`.
+        A model that learns outcomes overrides this method and the other methods on outcomes, and uses the argument
+        `outcomes` of `update`.
 
         Parameters
         ----------

@@ -19,9 +19,11 @@ from onepass.foundation import state as states
 
 
 class FeaturePipeline:
-    """Feature map of one bandit with the map's state; without `features`, rows of `width` numbers stay as they are.
+    """Feature map of one bandit, with the map's state.
 
-    `dtype` is the dtype of features z, and `factors` has the widths of factors, or None if the map takes rows.
+    - map: the feature map; without one, rows of `width` numbers stay as they are.
+    - dtype: dtype of the features.
+    - factors: widths of the two factors of contexts, or None if the map takes rows.
     """
 
     dtype: np.dtype[Any]
@@ -81,18 +83,19 @@ class FeaturePipeline:
         return out
 
     def sides(self, contexts: Any, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return the checked factors u (n, d_u) and v (m, d_a) of contexts: `Factors`, or rows x = (u, v).
+        """Return the checked factors u (n, d_u) and v (m, d_a) of contexts.
 
-        Rows are (dim,) or (n, dim). If `pairs` is True, m must equal n.
+        Contexts are `Factors`, or rows (dim,) or (n, dim) that hold u and then v. If `pairs` is True, m must equal n.
         """
         if not isinstance(contexts, Factors):
             contexts = split_sides(self.map, self.rows(contexts, (1, 2), False).reshape(-1, self.map.input_dim))
         return check_sides(self.map, contexts, self.dtype, pairs)
 
     def pairs(self, contexts: Any, some: bool = True) -> tuple[bool, np.ndarray]:
-        """Return True for a single row, and the rows x (n, dim) that are to be learned.
+        """Return True for a single row, and the checked rows x (n, dim) that are to be learned.
 
-        `Factors` are combined in pairs, so both sides have n rows.
+        Contexts are rows, or `Factors` whose two sides both have n rows; a row then holds both factors. If `some` is
+        True, no rows raise ValueError.
         """
         if isinstance(contexts, Factors):
             return np.ndim(contexts.left) == 1, np.hstack(self.sides(contexts, True))
@@ -175,7 +178,7 @@ class FeaturePipeline:
         return has_valid_arrays(self.map, self.statistics, learned)
 
     def restore(self, learned: tuple[Any, ...]) -> None:
-        """Replace the map's statistics by those of a file or a copy."""
+        """Replace what the feature map has learned by `learned`, the statistics in a file or a copy."""
         self._state, self._held = None, learned
 
 

@@ -44,9 +44,9 @@ class Parts(NamedTuple):
 
 
 def check_mergeable(mine: Parts, its: Parts, name: str = "other") -> None:
-    """Raise ValueError if the parts `mine` and `its` of two models differ, so that rows mean different things to both.
+    """Raise ValueError if two models differ in parts that they must have in common to be merged.
 
-    `name` is that of the second model in the message.
+    `mine` and `its` are the parts. `name` is the name of the second model in the message.
     """
     if not has_equal_arguments(mine.clock, its.clock):
         raise ValueError(f"{name} must forget as this one does, by the same half_life")

@@ -106,9 +106,10 @@ def _fillable(mask: np.ndarray) -> None:
 
 
 def eligible_places(eligible: Any, names: list[Any] | None, count: int, k: int) -> list[int]:
-    """Return the indices of the arms that are eligible for the first of k slots; `eligible_arms` has the arguments.
+    """Return the indices of the arms that are eligible for the first of k slots.
 
-    Raises the errors of `eligible_arms`.
+    `eligible` is None (all arms), a mask, or names, as for `eligible_arms`; `count` is the number of arms. Raises
+    ValueError for names that are not on offer, for a wrong shape, and if slots cannot all be filled.
     """
     mask = eligible_arms(eligible, names, count, k)
     left = mask[0].copy()

@@ -27,9 +27,9 @@ def pack_state(learned: Any, pipeline: FeaturePipeline, before: Any) -> Any:
 
 
 def unpack_state(held: files.StateSource, learned: Any, pipeline: FeaturePipeline, estimator: Estimator) -> SavedShared:
-    """Return the contents `held` by a file or copy; raise ValueError if its parts contradict each other.
+    """Return the contents `held` by a file or copy of a shared model; raise ValueError if they are inconsistent.
 
-    `learned` is the state of a model that has not learned.
+    `learned` is the state of a model that has not learned, `pipeline` its feature map, and `estimator` its estimator.
     """
     before = learned if any(name.startswith("before.") for name in held.arrays) else ()
     fits = estimator.consistent

@@ -82,10 +82,12 @@ def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) 
 def row_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool
 ) -> ArmStatistics:
-    """Return the statistics of the rows (K, features) that an exploration rule needs.
+    """Return the statistics of K arms that an exploration rule needs, for the arms' rows (K, features).
 
-    normals (pairs, size) are standard normal; K of them make a draw if `joint`, else `features` of them. `rounds` is
-    the number of rewards learned, and `tally` holds the sums of residuals.
+    - rounds: number of rewards learned.
+    - tally: sums of residuals.
+    - normals (pairs, size): standard normal numbers, one row for each pair of draws.
+    - joint: True draws the means of the arms jointly, with size = K; False draws the parameter, with size = features.
     """
     design = estimator.design
     means, widths = dot(rows, parameter(estimator)).astype(np.float64), np.zeros(rows.shape[0])
@@ -121,10 +123,10 @@ def outer_statistics(
     estimator: Any, rule: Any, rounds: int, tally: Tally, user: np.ndarray, right: np.ndarray, normals: np.ndarray,
     joint: bool,
 ) -> ArmStatistics:  # fmt: skip
-    """Return the statistics that a rule needs, of K arms with the rows vec(user v^T) for the rows v of right (K, d_a).
+    """Return the statistics of K arms that an exploration rule needs, for the arms' rows vec(user v^T).
 
-    The rows are never formed. normals (pairs, size) are standard normal; d_a of them make a draw if `joint`, else
-    `features` of them.
+    The rows are never formed: `user` (d_u,) is one factor, and the rows of right (K, d_a) are the other factors v.
+    `row_statistics` describes the other arguments, but size is d_a if `joint` is True.
     """
     theta, design, width = parameter(estimator), estimator.design, right.shape[1]
     inner = contract_left(user, theta, width)
@@ -199,7 +201,7 @@ def decide_outer(
     """Choose arms for k slots, for arms with the rows vec(user v^T).
 
     `user` (d_u,) is the user's factor, and right (K, d_a) holds the arms' factors v. Returns the arms (k,), their
-    distributions (k, K), and scores, means and widths (K,).
+    distributions (k, K), and scores, means and widths (K,). `decide_rows` describes the other arguments.
     """
     seen = outer_statistics(estimator, rule, rounds, tally, user, right, normals, joint)
     view = on_rule_scale(link(estimator), rule, seen)
@@ -234,12 +236,14 @@ def play_rounds(
     estimator: Any, rule: Any, rounds: int, tally: Tally, contexts: np.ndarray, rewards: np.ndarray, nus: np.ndarray,
     normals: np.ndarray, joint: bool, uniforms: np.ndarray, scored: np.ndarray,
 ) -> tuple[Any, Tally, np.ndarray]:  # fmt: skip
-    """Play recorded rounds: score, choose and learn.
+    """Play T recorded rounds: score the arms, choose one, and learn its reward.
 
-    contexts is (T, K, features), rewards (T, K), and the noise scales (T, K) or (0, 0). scored (T, 3) receives the mean
-    and the score of the chosen arm and the largest score; with (0, 3) nothing is stored. The returned arms are -1 from
-    the first round with a score that is not finite, and -2 from the first round in which a required arm was not
-    offered.
+    `contexts` is (T, K, features), `rewards` (T, K), and `nus`, the noise scales, (T, K) or (0, 0). `normals` and
+    `uniforms` are random numbers. scored (T, 3) receives the mean and the score of the chosen arm and the largest
+    score; with (0, 3) nothing is stored.
+
+    Returns the estimator, the sums of residuals, and the chosen arms (T,). The arms are -1 from the first round with a
+    score that is not finite, and -2 from the first round in which a required arm was not offered.
     """
     arms, eligible = np.full(contexts.shape[0], NOT_FINITE), np.ones(contexts.shape[1], np.bool_)
     for t in range(contexts.shape[0]):

@@ -151,6 +151,7 @@ def compose_shared(
 ) -> Bandit:
     """Compose the bandit of an estimator that works only as one model for all arms.
 
-    `make` makes the design, and `estimate` the estimator on a design; the other arguments are those of the recipe.
+    `make` makes the design, and `estimate` the estimator on a design; `name` is the recipe's name for errors. `dim`,
+    `exploration`, `seed` and `half_life` are arguments of the recipe.
     """
     return compose(name, dim, make, exploration, "shared", seed, estimate=estimate, half_life=half_life)

@@ -123,8 +123,12 @@ def make_features(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return features (FEATURES, n) of n sorted items for a user, and the parts (SPEEDS + 1, n) of their popularity.
 
-    `taken` holds the items that the user has taken, `likeness` the neighbours of these items with the sums of their
-    similarities, `mixture` the weights of the parts, and `known` is the number of known items.
+    - counts, tastes: counts of all items, and directions of taste.
+    - mixture: weights of the parts of popularity.
+    - taken: items that the user has taken.
+    - likeness: neighbours of these items, and the sums of their similarities.
+    - items: the n items.
+    - known: number of known items.
     """
     out, parts = np.zeros((FEATURES, len(items))), np.zeros((SPEEDS + 1, len(items)))
     parts[:-1] = shares(counts, items, known)
@@ -155,8 +159,9 @@ def learn_choice(
 ) -> None:
     """Update the weights of the softmax in place, after a user took the item at index `place`.
 
-    `user` is NEW or KNOWN, and `features` and `parts` are the results of `make_features`. Each item counts `excess`
-    times in the softmax, because it stands for items that were left out. The row itself counts `amount` times.
+    `user` is 1 for a user with a history, else 0. `features` and `parts` are the results of `make_features`. Each item
+    counts `excess` times in the softmax, because it stands for items that were left out. The row itself counts `amount`
+    times.
     """
     mixture = weights.mixture[user]
     held = mixture * parts[:, place]

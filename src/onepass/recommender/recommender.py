@@ -63,9 +63,7 @@ class RecommenderState(NamedTuple):
     counts : `Counts` of the items, which decay.
     weights : `Weights` of the softmax over items.
     tastes : `Tastes`, directions of taste and neighbours of items.
-    used : numbers of rows so far of new and of known users, and for both the fraction that decides which rows are used
-    to
-        learn the weights, (4,).
+    used : numbers of rows so far of new and of known users, and two fractions that decide which rows learn, (4,).
     """
 
     users: np.ndarray

@@ -67,11 +67,10 @@ def init_tastes(dim: int, items: int = 0) -> Tastes:
 
 
 def fit_tastes(lengths: np.ndarray, taken: np.ndarray, items: int, before: Tastes, seed: int) -> Tastes:
-    """Compute the tastes of `items` items from the histories of all users.
+    """Return the tastes of `items` items, computed from the histories of all users.
 
-    `taken` holds the items of one user after the other, and `lengths` the number of items of each user.
-
-    Subspace iteration begins at the tastes `before`. The seed draws initial directions for new items.
+    `taken` holds the items of one user after the other, and `lengths` the number of items of each user. Subspace
+    iteration begins at the tastes `before`. `seed` is the seed of initial directions for new items.
     """
     from scipy import sparse
 

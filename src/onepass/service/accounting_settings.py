@@ -78,7 +78,7 @@ class Guardrail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     upper: float = 1.0
 
     def claim(self) -> AtMost | AtLeast:
-        """Return these settings as `AtMost` or `AtLeast`. Raises ValueError for a wrong value."""
+        """Return the guardrail as `AtMost` or `AtLeast` of `onepass.evaluation`; raise ValueError for a wrong value."""
         if (self.at_most is None) == (self.at_least is None):
             raise ValueError("give one of at_most and at_least")
         if self.at_most is not None:
@@ -184,7 +184,7 @@ def budgets_of(settings: Any) -> dict[str, Budget]:
 
 
 def make_promise(settings: Any) -> BaselinePromise:
-    """Return the object that keeps a loop's rewards near those of its baseline; it has counted no decisions yet."""
+    """Return the object that keeps a loop's rewards near the baseline's rewards; it has counted no decisions yet."""
     rails = {name: one.guardrail.claim() for name, one in settings.outcomes.items() if one.guardrail is not None}
     base = settings.baseline
     return BaselinePromise(base.loss, base.certainty, Range(*settings.reward.range), rails, base.alpha, base.by)
@@ -210,9 +210,9 @@ def saved_rule(settings: Any) -> Bandit | None:
 
 
 def read_rule(found: Any, folder: Path) -> None:
-    """Replace `file` of the baseline in plain settings by the bytes of the saved bandit that it names.
+    """Replace the path `file` of the baseline, in plain settings, by the field `saved` with the content of the file.
 
-    The path is relative to `folder`. Raises ValueError if the file cannot be read.
+    The file is a saved bandit, and its path is relative to `folder`. Raises ValueError if the file cannot be read.
     """
     base = found.get("baseline") if isinstance(found, dict) else None
     if isinstance(base, dict) and isinstance(base.get("file"), str):

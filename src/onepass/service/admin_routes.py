@@ -56,9 +56,9 @@ class RollbackRequest(Message, frozen=True, kw_only=True):
 
 
 class ResumeRequest(Message, frozen=True, kw_only=True):
-    """Request to start the test of a broken guardrail again.
+    """Request to start the test of a broken guardrail (the limit of an outcome) again.
 
-    `outcome` is the name of the guardrail's outcome.
+    `outcome` is the name of the outcome.
     """
 
     outcome: str

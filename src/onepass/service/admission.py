@@ -36,7 +36,7 @@ class Admission:
             raise ApiError(401, "Unauthorized", UNAUTHORIZED)
 
     def readable(self, presented: str | None) -> set[str]:
-        """Return the names of the loops that a key may read."""
+        """Return the names of the loops that the key `presented` of a request may read."""
         return {name for name, keys in self.keys.items() if "read" in keys.roles(presented)}
 
     def client(self, request: Any, name: str) -> str | None:

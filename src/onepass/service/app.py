@@ -246,7 +246,10 @@ class Service:
 
 
 def merge_patch(present: Any, patch: Any) -> Any:
-    """Return plain data with a part of it changed: a JSON merge patch (RFC 7396), in which null removes a value."""
+    """Return the plain data `present` after a change by `patch`, a JSON merge patch (RFC 7396).
+
+    null in the patch removes a value.
+    """
     if not isinstance(patch, dict):
         return patch
     merged = dict(present) if isinstance(present, dict) else {}

@@ -72,7 +72,7 @@ class ArmTable:
 
 
 class ArmTableCache:
-    """Cache of the arms in the latest requests to a loop, for up to `BYTES` bytes of requests.
+    """Cache of the arms in the latest requests to a loop, for up to 4 MiB of requests.
 
     `made` is a function that makes an `ArmTable` from a list of arms.
     """

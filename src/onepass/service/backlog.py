@@ -62,7 +62,11 @@ class Backlog:
         return [*self._heap]
 
     def add(self, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Add decisions as rows (due, seq, first): deadline, sequence number, and that of the first record about it."""
+        """Add decisions to the queue.
+
+        `rows` are triples: deadline in microseconds, sequence number of the decision, and sequence number of the first
+        record about it.
+        """
         sorted_rows = sorted(rows)
         if sorted_rows:
             self.put(Block(np.array(sorted_rows, np.int64).T.copy()))

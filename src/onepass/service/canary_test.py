@@ -75,7 +75,7 @@ class CanaryTest:
                 self.add_join(record)
 
     def add_decision(self, decision: Decision) -> None:
-        """Add a decision to the comparison, if the candidate had a share of it."""
+        """Add a decision to the comparison, if the candidate took part in it."""
         canary = decision.canary
         if canary is None or canary.line != self.line or canary.share != self.share:
             return
@@ -100,7 +100,10 @@ class CanaryTest:
         self._rows, self._sum = self._rows + 1, self._sum + gain
 
     def gain(self) -> CanaryResult:
-        """Return the result so far. Only the thread that adds rewards may call this; other threads read `known`."""
+        """Compute and return the result so far, also kept in `known`.
+
+        Only the thread that adds rewards may call this; other threads read `known`.
+        """
         if self.known is None or self.known.rows != self._rows:
             below, above = (self._averages.lower(which, self.alpha / 2.0) for which in (0, 1))
             lower, upper = (below - 1.0) * self._low, (1.0 - above) * self._high

@@ -146,9 +146,9 @@ def has_forgotten_records(store: Store, loop: str, line: ModelLine, through: int
 def remove_old(folder: Path, store: Store, newest: CheckpointMeta) -> None:
     """Remove surplus checkpoints, and temporary files of killed processes.
 
-    The last `KEPT` of the serving model and of the candidate stay. Of earlier models the last checkpoint stays, for the
-    `FORMER` that served last and for as many that never served. Checkpoints of another log, such as before a restore
-    from a copy, do not count. `newest` is the metadata of the checkpoint just saved.
+    The last 3 of the serving model and of the candidate stay. Of earlier models the last checkpoint stays, for the 4
+    that served last and for as many that never served. Checkpoints of another log, such as before a restore from a
+    copy, do not count. `newest` is the metadata of the checkpoint just saved.
     """
     found, waiting = dict[int, list[str]](), dict[str, list[str]]()
     for kept in reversed([*list_checkpoints(folder, store, newest.loop)]):
@@ -270,9 +270,9 @@ def current_state(store: Store, loop: str, found: StoredCheckpoint | None) -> Lo
 def last_droppable(folder: Path, store: Store, loop: str) -> int:
     """Return the sequence number up to which a restart of the service does not need the log.
 
-    A restart reads the record that was the last one when a checkpoint was made, the joins that it had not learned, and
-    all records about decisions that wait or are learned later. If the serving model or the candidate has no usable
-    checkpoint, the restart also reads everything that the model has learned, from its beginning.
+    A restart reads the record that was the last one when a checkpoint was made, the joins (final rewards) that it had
+    not learned, and all records about decisions that wait or are learned later. If the serving model or the candidate
+    has no usable checkpoint, the restart also reads everything that the model has learned, from its beginning.
     """
     found = newest_checkpoint(folder, store, loop)
     lines = current_state(store, loop, found).lines

@@ -76,7 +76,7 @@ def merge_features(features: list[dict[str, Any]] | None) -> dict[str, Any]:
 
 
 def count_values(value: Any, depth: int = 0) -> int:
-    """Count the values in a record, including nested ones; raise ApiError for nesting deeper than DEEPEST."""
+    """Count the values in a record, including nested ones; raise ApiError for nesting deeper than 32."""
     if depth > DEEPEST:
         raise bad_argument(f"features must not be nested more than {DEEPEST} times")
     count = 0

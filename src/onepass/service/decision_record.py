@@ -38,10 +38,14 @@ def make_record(
 ) -> Decision:
     """Decide a request, and return the record of the decision.
 
-    `copies` are the models that decide. `settings` and `version` are those of the loop. `identity` is the id of the
-    decision, `fingerprint` the digest of the request, `now` the time in microseconds. `ledger` holds the state of
-    budgets and of the baseline, and must be given for a loop that needs one. Raises ApiError for a request that cannot
-    be decided.
+    - copies: models that decide.
+    - settings, version: settings of the loop, and their version.
+    - identity: id of the decision.
+    - fingerprint: digest of the request.
+    - now: time in microseconds.
+    - ledger: state of budgets and of the baseline, for a loop that needs one.
+
+    Raises ApiError for a request that cannot be decided.
     """
     present, candidate = copies
     if request.defer and settings.reward.censored:
@@ -94,7 +98,11 @@ def make_record(
 
 
 def merge_costs(request: DecideRequest, names: list[str], settings: LoopSettings) -> dict[str, dict[str, float]] | None:
-    """Return known prices of the arms on offer: those of the request, else those of the settings; None without any."""
+    """Return the known prices of the arms on offer; None without any.
+
+    A price in the request counts, else the price in the settings. `names` are the arms on offer. The result maps arms
+    to prices by outcome.
+    """
     found: dict[str, dict[str, float]] = {}
     for outcome, one in settings.outcomes.items():
         for arm in names if one.prices else ():

@@ -33,8 +33,10 @@ SLACK = 1.0  # seconds by which clocks of two machines differ
 class Finding(NamedTuple):
     """Result of one check.
 
-    `loop` is the name of the loop, "" for the service; `what` the name of the check; `state` is fine, soon or broken;
-    `sentence` explains it.
+    - loop: name of the loop, "" for the service.
+    - what: name of the check.
+    - state: "fine", "soon" (needs attention soon) or "broken".
+    - sentence: explanation for people.
     """
 
     loop: str
@@ -119,7 +121,12 @@ def check_compiled_code() -> Finding:
 def examine_loop(
     name: str, settings: LoopSettings | None, data: Path, log: str | None, quick: bool, now: float
 ) -> Iterator[Finding]:
-    """Check the log of a loop, and its model; `settings` are those of its file, None without a file."""
+    """Yield the results of all checks of one loop: log, clock, settings and checkpoint.
+
+    - name: name of the loop.
+    - settings: settings in the loop's file, None without a file.
+    - data, log, quick, now: arguments of `examine`.
+    """
     place = f"{data / f'{name}.sqlite'}" if log is None else log
     if log is None and not Path(place).exists():
         yield Finding(name, "log", "fine", "there is none yet: the first start makes it")
@@ -170,7 +177,10 @@ def check_settings(name: str, settings: LoopSettings, store: Store) -> Iterator[
 
 
 def check_checkpoint(name: str, store: Store, folder: Path) -> Iterator[Finding]:
-    """Check if a start of the service can continue with the serving model, and how much it must learn first."""
+    """Yield results that say if a start can continue with the serving model, and how many rewards it must learn first.
+
+    `name` is the name of the loop, `store` its log, and `folder` the folder of its checkpoints.
+    """
     found = checkpoints.newest_checkpoint(folder, store, name)
     loop_state = checkpoints.current_state(store, name, found)
     line = loop_state.lines.each.get(loop_state.lines.serving)

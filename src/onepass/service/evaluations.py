@@ -94,7 +94,7 @@ class PolicyAnswer(Answer, frozen=True, kw_only=True):
     - sentence: the result in one sentence.
     - value: estimated reward of a decision, null if refused.
     - limits: limits of the value that are valid at any time.
-    - gain: value minus that of what was shown.
+    - gain: value minus the value of what was shown.
     - gain_limits: limits of the gain, so that with probability `level` no policy here is called better that is not.
     - better: true if the policy is better.
     - rows: number of decisions.

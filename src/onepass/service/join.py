@@ -221,7 +221,7 @@ class Joiner:
     def corrections(self, now: int) -> list[Join]:
         """Return records that correct rewards already learned, because outcomes came after the deadline.
 
-        The records, at most `TOGETHER`, must be written to the log. The next call returns the others. `now` is the
+        The records, at most 256, must be written to the log. The next call returns the others. `now` is the
         present time in microseconds.
         """
         begin = partial(Join, loop=self.settings.name, time=now, again=True)

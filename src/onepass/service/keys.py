@@ -57,7 +57,10 @@ class Keys:
         return len(self._keys)
 
     def roles(self, presented: str | None) -> set[str]:
-        """Return the roles of a presented key; all roles if the loop has no keys."""
+        """Return the roles of the key `presented` by a request, with all roles for an administrator's key.
+
+        The result is empty for an unknown key. If the loop has no keys, every request has all roles.
+        """
         if not self._keys:
             return set(ROLES)
         digest, allowed = hash_key(presented or ""), set[str]()
@@ -67,7 +70,7 @@ class Keys:
         return allowed
 
     def require(self, presented: str | None, role: Role) -> None:
-        """Raise ApiError unless the key of a request has the role."""
+        """Raise ApiError unless `presented`, the key of a request, has the role `role`."""
         allowed = self.roles(presented)
         if not allowed:
             raise ApiError(401, "Unauthorized", UNAUTHORIZED)

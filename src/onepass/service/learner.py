@@ -124,7 +124,7 @@ class Learner(threading.Thread):
         return future
 
     def stop(self) -> None:
-        """Learn the queued records for at most `LEAVE` (5) seconds, save a checkpoint, and end.
+        """Learn the queued records for at most 5 seconds, save a checkpoint, and end.
 
         The rest is learned when the service starts again.
         """

@@ -99,7 +99,7 @@ class Ledger:
 
     @property
     def is_active(self) -> bool:
-        """True if decisions depend on the ledger."""
+        """True if the loop has budgets or a baseline, so that decisions depend on earlier ones."""
         return self.pacing is not None or self.promise is not None
 
     @property
@@ -115,9 +115,15 @@ class Ledger:
     ) -> Accounted:  # fmt: skip
         """Decide within the budgets and beside the baseline, and reserve what the decision may spend.
 
-        `decide` makes a decision of the model with further options of `Bandit.decide`. `ask` makes a decision of the
-        bandit that is its argument. `names` are the arms on offer, and `eligible` the arms that may be chosen, None for
-        all. `now` is the time in seconds. Raises ValueError for a request that cannot be decided.
+        - decide: function that makes a decision of the model, with further options of `Bandit.decide`.
+        - ask: function that makes a decision of the bandit that is its argument, the baseline.
+        - names: arms on offer.
+        - context: context of the request.
+        - eligible: arms that may be chosen, None for all.
+        - costs, weights: known prices of arms, and weights of outcomes, as in the request; None without any.
+        - now: time in seconds.
+
+        Raises ValueError for a request that cannot be decided.
         """
         with self._lock:
             fields: dict[str, Any] = {}

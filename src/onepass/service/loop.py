@@ -55,11 +55,16 @@ from onepass.service.writer import ResultSink, Writer, new_future
 
 
 class Loop:
-    """Loop: a named bandit that the service runs, with its log, the join of rewards, and the learner.
+    """Named bandit that the service runs, with its log, the thread that joins rewards, and the thread that learns.
 
-    It runs from its construction until `stop`. `settings` are those of its file, `store` is its log, of which it is the
-    only writer, and `folder` that of its checkpoints. `clock` makes a clock from the last time in the log (default
-    `Clock`). Raises ValueError if features or names of outcomes in the settings differ from those of the log, and
+    It runs from its construction until `stop`.
+
+    - settings: settings in the loop's file.
+    - store: log of the loop, to which no other process may write.
+    - folder: folder of the checkpoints.
+    - clock: function that makes a clock from the last time in the log (default `Clock`).
+
+    Raises ValueError if features or names of outcomes in the settings differ from the settings in the log, and
     StoreError if the log is damaged.
     """
 
@@ -215,9 +220,10 @@ class Loop:
             self.writer.submit([*records])
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
-        """Save the model of `fold` as a file, and return the checkpoint record for the log.
+        """Save a model as a file, and return the checkpoint record for the log.
 
-        `state` and `why` say what becomes of the model. The learner's thread calls this method.
+        `fold` holds the model with its position in the log, and `state` and `why` say what becomes of it. The learner's
+        thread calls this method.
         """
         with self.change_lock, self.writer.counting:
             known, loop_state = self.writer.last, self.loop_state
@@ -310,7 +316,7 @@ class Loop:
             promotion.rollback(self, name, learn)
 
     def resume(self, outcome: str) -> None:
-        """Start the test of a broken guardrail again with the next decision.
+        """Start the test of a broken guardrail (the limit of an outcome) again with the next decision.
 
         Raises ApiError if no guardrail of the outcome is broken.
         """

@@ -44,11 +44,15 @@ def describe_parameter(name: str, place: str = "query", **schema: Any) -> dict[s
 
 
 class Operation(NamedTuple):
-    """One method of a path.
+    """One method of a path of the HTTP API.
 
-    `answer` is the type of the response, or None without a body. `body` lists the types of request that are accepted.
-    `good` is the status code of a response with a body, and `codes` are those of errors. `free` is true if no key is
-    needed.
+    - path, method, name, summary: path, HTTP method, name and description.
+    - answer: type of the response, or None without a body.
+    - body: types of request that are accepted.
+    - parameters: descriptions of the parameters in path and query.
+    - good, media: status code and media type of a response with a body.
+    - codes: status codes of errors.
+    - free: True if no key is needed.
     """
 
     path: str

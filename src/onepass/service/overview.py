@@ -94,8 +94,9 @@ class PendingReward(NamedTuple):
 class Overview:
     """Overview of one loop for the monitoring page: sums over its log.
 
-    `settings` are the present ones. `sums` are those from which to continue (default: none). `find` reads the records
-    of a decision from the log (default: it finds none).
+    - settings: present settings of the loop.
+    - sums: sums so far, which further records continue (default: none).
+    - find: function that reads the records of a decision from the log (default: it finds none).
     """
 
     def __init__(
@@ -345,7 +346,11 @@ def shown_distribution(record: Decision) -> tuple[int, list[float], list[int] | 
 
 
 def baseline_arm(record: Decision, eligible: list[int] | None) -> int:
-    """Return the index of the arm that is shown without a model: the first eligible one."""
+    """Return the index of the arm that would be shown without a model.
+
+    It is the baseline's arm, if the record has one, else the first eligible arm. `eligible` holds the indices of
+    eligible arms, None for all.
+    """
     return record.baseline[0] if record.baseline else 0 if eligible is None else eligible[0]
 
 
@@ -374,11 +379,11 @@ def merge_pieces(pieces: list[Piece]) -> Piece:
 
 
 def piece_to_json(piece: Piece, names: list[str]) -> list[Any]:
-    """Return the sums of one stretch of time as a JSON list.
+    """Return the sums of one span of time as a JSON list of five entries.
 
-    Its entries are the number of decisions, the number of each arm in `names`, the share of decisions not on the best
-    arm, the mean reward, and the estimated values of what is shown, of the first arm and of a uniform choice. The last
-    three are None without data.
+    They are the number of decisions, a list with the number of each arm in `names`, the expected fraction of decisions
+    not on the most likely arm, the mean reward, and a list of estimated values of three policies with limits. The last
+    three entries are None without data.
     """
     return [
         piece.decisions,

@@ -160,7 +160,10 @@ def ones_like(sizes: Sizes) -> Any:
 
 
 def model_info(loop: Loop) -> dict[str, Any]:
-    """Describe a loop's model: recipe, bytes of memory, error bound of its sketch, and trust in a warm start."""
+    """Return a description of a loop's model: recipe, bytes of memory, error bound of its sketch, and trust.
+
+    "trust" has the smallest and the largest trust of an arm in a warm start, None without one.
+    """
     bandit = loop.learner.fold.bandit
     trust = [*bandit.trust.values()]
     found = {
@@ -192,7 +195,10 @@ def event_json(loop: Loop, identity: str) -> bytes:
 
 
 def explain_decision(loop: Loop, decision: Decision) -> Explanation:
-    """Explain the arm that was shown, by the present serving copy; raise ValueError if that is not possible."""
+    """Return an explanation of the arm that a decision showed, by the present serving model.
+
+    Raises ValueError if that is not possible.
+    """
     place, names, contexts = (decision.shown or decision.places)[0], decision.offered, decision.contexts
     arm, copy = place if names is None else names[place], loop.learner.copies.present
     if are_records(contexts):

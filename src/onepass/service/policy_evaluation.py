@@ -89,7 +89,7 @@ class FixedPolicy:
         return self._choose(decision)
 
     def learn(self, joins: list[Join]) -> None:
-        """Do nothing, since the policy does not learn."""
+        """Ignore the rewards, since the policy does not learn."""
 
 
 class LearningPolicy:
@@ -256,7 +256,12 @@ class PolicyTally:
 
 
 class Verdict(NamedTuple):
-    """Result for a policy: estimates `found` of its value, the gain over what was shown, and a reason of failure."""
+    """Result of the evaluation of one policy.
+
+    - found: estimates of the policy's value, None after a failure.
+    - gain: gain over what was shown, with limits, None after a failure.
+    - why: reason of a failure, or "".
+    """
 
     found: Evaluation | None
     gain: Difference | None

@@ -65,7 +65,10 @@ class LoopParts(Protocol):
         ...
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
-        """Save the model of `fold` as a file, and return the checkpoint record, with its state and a sentence `why`."""
+        """Save a model as a file, and return the checkpoint record for the log.
+
+        `fold` holds the model with its position in the log, and `state` and `why` say what becomes of it.
+        """
         ...
 
     def load_fold(self, line: int, found: Any = None) -> Fold:
@@ -316,7 +319,10 @@ def settings_answer(
 
 
 def model_answer(loop: LoopParts, loop_state: LoopState, line: ModelLine) -> ModelAnswer:
-    """Return the API's answer about the model with number `line`."""
+    """Return the API's answer about one model of a loop: its number, state, settings, position and gain.
+
+    `line` is the model's entry in `loop_state`, the state of the loop.
+    """
     state, through, gain = line.state, line.end, None
     building, wanted = loop.building, loop_state.staged.get(line.number)
     if line.state == STAGED and building is not None and building.line == line.number:

@@ -21,7 +21,7 @@ CONTENT_TYPE = (b"content-type", JSON.encode())
 class RawRequest:
     """Minimal request for frequent operations, because a Starlette request takes four times as long.
 
-    `scope` and `receive` are those of ASGI. If a header comes twice, the first one counts.
+    `scope` and `receive` are the arguments of an ASGI application. If a header comes twice, the first one counts.
     """
 
     __slots__ = ("_receive", "_scope", "headers")
@@ -127,7 +127,7 @@ class Results:
         self.loop = self._inbox.loop
 
     def promise(self) -> "AwaitedResult":
-        """Return a result that is set later, by the writer's thread."""
+        """Return a result that a coroutine can await, and that the writer's thread sets later."""
         return AwaitedResult(self._inbox, self.loop.create_future())
 
 

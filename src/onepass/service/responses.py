@@ -33,6 +33,10 @@ def decision_answer(record: Decision) -> DecideAnswer:
 
 
 def check_same_request(before: str | None, now: str, identity: str) -> None:
-    """Raise ApiError if an id is used again with another request, given the fingerprints of both."""
+    """Raise ApiError if the id `identity` was used before by another request.
+
+    `before` is the fingerprint of the earlier request, None if there is none, and `now` the fingerprint of this
+    request.
+    """
     if before is not None and before != now:
         raise ApiError(409, "EventConflict", f"id {quote(identity)} was used by another request")

@@ -132,7 +132,10 @@ def serve(
 def server_options(
     certificate: Path | str | None, private_key: Path | str | None, limits: ConnectionLimits
 ) -> dict[str, Any]:
-    """Return the options of the HTTP server uvicorn, with TLS files and limits of connections."""
+    """Return the options of the HTTP server uvicorn.
+
+    `certificate` and `private_key` are files for TLS, or None. `limits` are the limits of connections.
+    """
     return {
         "log_level": "warning", "access_log": False, "lifespan": "off", "backlog": BACKLOG, "server_header": False,
         "timeout_graceful_shutdown": FINISH, "timeout_keep_alive": IDLE, "http": limits.protocol(), "ws": "none",
@@ -141,7 +144,10 @@ def server_options(
 
 
 def check_keys(host: str, keys: dict[str, Keys]) -> None:
-    """Raise ValueError if other machines can reach the address while a loop has no keys."""
+    """Raise ValueError if a loop has no keys, but another loop has, or other machines can reach the service.
+
+    `host` is the address of the service, and `keys` maps the name of a loop to its keys.
+    """
     try:
         local = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

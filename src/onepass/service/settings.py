@@ -508,7 +508,10 @@ def find_recipe(name: str) -> Any:
 
 
 def parse_argument(name: str, value: Any) -> Any:
-    """Return the argument `name` of a bandit from plain data: a time span, a component, or the data itself."""
+    """Return the value of the argument `name` of a bandit, made from the plain data `value` in a settings file.
+
+    A half-life in seconds becomes a timedelta, and a table with a kind becomes a component.
+    """
     if name == "half_life" and isinstance(value, dict):
         return timedelta(**value)
     return build(value)

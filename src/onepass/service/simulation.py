@@ -134,11 +134,11 @@ def simulate(
     tls: ssl.SSLContext | None = None,
     tell: Callable[[str], object] = print,
 ) -> Visitors:
-    """Simulate visitors until the time is over, or the service no longer answers.
+    """Simulate visitors until the time is over, or the service no longer answers; return the visitors.
 
-    `address`, `loop`, `seed`, `key` and `tls` are those of `Visitors`. `rate` is in visitors a second. `seconds` is the
-    duration, or None for no limit. `tell` is called with a line of progress every 10 seconds. Raises ValueError if the
-    service refuses a request.
+    `address`, `loop`, `seed`, `key` and `tls` are the arguments of `Visitors`. `rate` is in visitors a second.
+    `seconds` is the duration, or None for no limit. `tell` is called with a line of progress every 10 seconds. Raises
+    ValueError if the service refuses a request.
     """
     truth, visitors = policy_values(), Visitors(address, loop, seed, key, tls)
     first = next(iter(WORLD))

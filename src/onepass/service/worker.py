@@ -370,7 +370,10 @@ async def wait_for_disconnect(receive: Any) -> None:
 
 
 async def serve(listening: socket.socket, service: socket.socket) -> None:
-    """Serve until a signal comes or the service is gone."""
+    """Run a worker process, which answers requests until a signal comes or the service is gone.
+
+    `listening` is the socket for clients, and `service` the socket to the service.
+    """
     worker = Worker()
     await asyncio.get_running_loop().create_connection(lambda: worker.channel, sock=service)
     configuration = await worker.start()

@@ -371,10 +371,15 @@ def state_path(loop: Loop) -> Path:
 
 
 def write_state(path: Path, name: str, number: int, copies: Copies, loop_state: LoopState) -> None:
-    """Write the state with this number of a loop to its file `path`, in time linear in the size of its models.
+    """Write models and settings of a loop to the file `path`, for the worker processes.
+
+    - name: name of the loop.
+    - number: number of this state.
+    - copies: copies of the models.
+    - loop_state: settings of the loop.
 
     The file is replaced atomically, since workers may be reading the one before. It is not synced to disk, since nobody
-    reads it after a crash.
+    reads it after a crash. The time is linear in the size of the models.
     """
     assert loop_state.settings is not None
     candidate = None if copies.candidate is None else model_bytes(copies.candidate)

@@ -42,7 +42,7 @@ class ResultSink(Protocol):
         ...
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Receive the error of the work."""
+        """Receive the error with which the work failed."""
         ...
 
 
@@ -132,7 +132,10 @@ class Writer(threading.Thread):
         return future
 
     def drop_joins(self, identities: Collection[str]) -> None:
-        """Do not write the final rewards (joins) of these decisions; called by this thread."""
+        """Drop the final rewards (joins) of some decisions, given by their ids, that are not written yet.
+
+        The writer's thread calls this method.
+        """
         self._joins = [join for join in self._joins if join.id not in identities]
 
     def stop(self) -> None:

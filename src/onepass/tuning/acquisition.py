@@ -44,9 +44,10 @@ def log_improvement(means: np.ndarray, deviations: np.ndarray, best: float) -> n
 def draw_neighbours(
     centres: np.ndarray, count: int, scale: float, is_choice: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw `count` points (count, dim) of the unit cube, each near one of the points `centres` (m, dim), in turns.
+    """Draw `count` random points (count, dim) of the unit cube near the points `centres` (m, dim).
 
-    `scale` multiplies the step sizes. `is_choice` (dim,) is True for coordinates whose values have no order.
+    Every centre gets equally many points, up to one. `scale` multiplies the step sizes. `is_choice` (dim,) is True for
+    coordinates whose values have no order; a step replaces such a value by a random one.
     """
     base = centres[np.arange(count) % len(centres)]
     moves = rng.random(base.shape) < MEAN_MOVES / base.shape[1]

@@ -49,7 +49,10 @@ class Outcome(NamedTuple):
 
 
 class Choices:
-    """Regret of a game, and how often the best arm was chosen. `rates` (K,) are the mean click rates of the arms."""
+    """Record of the choices in a game: the regret, and how often the best arm was chosen.
+
+    `rates` (K,) are the mean click rates of the arms.
+    """
 
     def __init__(self, rates: np.ndarray) -> None:
         self.best, self.regret = int(rates.argmax()), 0.0
@@ -203,7 +206,12 @@ def play_bandit(world: World, limit: int, tolerance: float, seed: int, stops: bo
 
 
 def optimal_shares(best: int, others: np.ndarray, gap: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Return the shares (K,) of plays that maximize the smallest evidence that arm `best` beats another arm."""
+    """Return the fractions (K,) of plays with which the evidence that arm `best` beats each other arm grows fastest.
+
+    The smallest evidence over the other arms is maximized. `others` (K,) is True for these arms. For each of them,
+    `gap` holds the mean of `best` minus its mean, plus the tolerance of the test. `variance` (K,) holds the variances
+    of all arms.
+    """
     lead = LEADER_SHARES[:, None]
     low, high = np.zeros(len(lead)), (gap**2 * lead / variance[best]).min(axis=1)
     for _ in range(STEPS):

@@ -95,7 +95,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw, for every player, the share of games that have stopped at the right arm against the number of decisions."""
+    """Draw one curve per player: the fraction of games that have stopped at the best arm, over decisions."""
     figure = canvas(8.5, 4.8)
     axes = figure.subplots()
     for label, own in group_rows(rows, policy_label).items():
@@ -114,9 +114,11 @@ GAMES = Figure("ab-tests", lines, draw)
 class ABTestStudy:
     """Study of A/B tests: players look for the best of several arms in simulated worlds.
 
-    `rates`, `shock` and `slope` are passed to `JumpingWorld`. If `logged` is True, the world is a `LoggedWorld` with as
-    many arms as `rates` has entries. `tolerance` is the loss of click rate that an answer may have. The other fields
-    are those of the protocol `Study`: name, description, policies, rounds, seeds, figure, grid and timed.
+    - rates, shock, slope: arguments of `JumpingWorld`.
+    - logged: True if the world is a `LoggedWorld` with as many arms as `rates` has entries.
+    - tolerance: loss of click rate that an answer may have.
+
+    `Study` describes the other fields: name, description, policies, rounds, seeds, figure, grid and timed.
     """
 
     name: str

@@ -101,7 +101,7 @@ def open_bandit_clicks() -> np.ndarray:
 
 
 class LoggedWorld:
-    """World of equally good arms, whose clicks are those of a log of Open Bandit, in the order of the log.
+    """World of equally good arms, whose clicks come from a log of Open Bandit, in the order of the log.
 
     Each row of the log is one decision, and all arms have the click of that row. So no arm is better than another, but
     their click rate changes in time as it did in the log. After the last row comes the first one.

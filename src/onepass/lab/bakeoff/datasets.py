@@ -36,9 +36,10 @@ def read_columns(columns: list[list[str]]) -> np.ndarray:
 
 
 def read_table(paths: list[Path]) -> Examples:
-    """Read a file of comma-separated words and numbers below a header, with the class in the last column.
+    """Read an xz-compressed table with words and numbers separated by commas, and the class in the last column.
 
-    Returns features (rows, features) and classes (rows,). `paths` holds the path of the file.
+    The first line is a header. Returns features (rows, features) and classes (rows,). `paths` holds the path of the
+    file.
     """
     lines = lzma.decompress(paths[0].read_bytes()).decode().splitlines()[1:]
     table = [[cell.strip().strip("'\"") for cell in line.split(",")] for line in lines if line]
@@ -150,7 +151,8 @@ WIDE, FEWER = 300, 3_000
 def first_rounds(name: str, seed: int, rounds: int) -> Dataset:
     """Return the first `rounds` rows of the data set `name`, after a random permutation that `seed` determines.
 
-    Sets in `IN_ORDER` are not permuted. Of a set with more than `WIDE` features, at most `FEWER` rows are returned.
+    Sets whose order has a meaning are not permuted. Of a set with more than 300 features, at most 3,000 rows are
+    returned.
     """
     found = load_set(name)
     rounds = min(rounds, FEWER) if found.rows.shape[1] > WIDE else rounds

@@ -20,7 +20,10 @@ def _set_name(row: Row) -> str:
 
 
 def rates(rows: Sequence[Row], groups: Sequence[str]) -> dict[str, float]:
-    """Return the mean share of wrong choices of every policy in `groups`, as a dictionary by policy."""
+    """Return the mean fraction of wrong choices of every policy in `groups`, as a dictionary by policy.
+
+    `rows` are rows of results, one per policy, data set and seed.
+    """
     wanted = [row for row in rows if row["group"] in groups]
     return {
         label: fmean(row["rate"] for row in own) for label, own in group_rows(wanted, lambda row: row["policy"]).items()
@@ -77,7 +80,10 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
-    """Return the mistakes of policy `label` divided by those of the best setting of Vowpal Wabbit, by data set."""
+    """Return the mistakes of the policy `label` relative to Vowpal Wabbit's best setting, as ratios by data set.
+
+    The best setting is chosen for each data set. `rows` are rows of results.
+    """
     found = {}
     for name, own in group_rows(rows, _set_name).items():
         mine, (_, theirs) = rates(own, [label]).get(label), _fewest_mistakes(rates(own, [PEER]))
@@ -87,7 +93,10 @@ def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
 
 
 def forest_shares(rows: Sequence[Row], label: str) -> dict[str, float]:
-    """Return the mistakes of policy `label` relative to the better of forest and Vowpal Wabbit, by data set."""
+    """Return the mistakes of the policy `label` divided by the fewer of two rivals' mistakes, by data set.
+
+    The rivals are the random forest and Vowpal Wabbit's best setting. `rows` are rows of results.
+    """
     found = {}
     for name, own in group_rows(rows, _set_name).items():
         mine, (_, theirs) = rates(own, [label]).get(label), _fewest_mistakes(rates(own, [PEER]))
@@ -98,10 +107,10 @@ def forest_shares(rows: Sequence[Row], label: str) -> dict[str, float]:
 
 
 def halves(found: dict[str, float]) -> tuple[list[float], list[float]]:
-    """Split values by data set into two lists: of sets on which the defaults were chosen, and of the other sets.
+    """Split values by data set into two lists: sets on which default parameters were chosen, and all other sets.
 
     `found` maps names of data sets to values. The defaults were chosen on the 1st, 3rd, ... set in alphabetical order.
-    Values of the set with shuffled rows are left out.
+    The set with shuffled rows is in neither list.
     """
     from onepass.lab.bakeoff.datasets import NAMES, SHUFFLED
 
@@ -115,7 +124,10 @@ def _format_geometric_mean(values: Sequence[float]) -> str:
 
 
 def note(rows: Sequence[Row]) -> str:
-    """Return the text below the table: geometric means over data sets of the mistakes relative to rivals."""
+    """Return the text below the table: the geometric mean, over data sets, of mistakes relative to two rivals.
+
+    The rivals are Vowpal Wabbit's best setting, and the better of this setting and the random forest.
+    """
     said = []
     for label in (OURS, ARGMAX):
         found = shares(rows, label)
@@ -139,7 +151,7 @@ def note(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the mistakes of the policies relative to those of Vowpal Wabbit's best setting, one row per data set."""
+    """Draw the mistakes of the policies relative to Vowpal Wabbit's best setting, with one row for each data set."""
     figure = canvas(8.5, 1.4 + 0.19 * len(group_rows(rows, _set_name)))
     axes = figure.subplots()
     axes.set_label("mistakes")

@@ -90,8 +90,8 @@ class Forest(SequentialPlayer):
 def forest(*, dim: int, arms: int, seed: int, trees: int, drawn: int, growth: float) -> Forest:
     """Make a player with one random forest per arm, for contexts (dim,) and `arms` arms.
 
-    `trees`, `drawn` and `growth` are those of `Forest`: the trees per forest, those averaged for a prediction, and the
-    growth after which trees are fitted again.
+    `trees` is the number of trees per forest, `drawn` the number of trees averaged for a prediction, and `growth` the
+    growth of the number of rows after which trees are fitted again.
     """
     return Forest(arms, seed, trees, drawn, growth)
 

@@ -72,7 +72,7 @@ class ScaledPerArmPlayer(PerArmPlayer):
 
 
 class SequentialPlayer(ABC):
-    """Base class of players that choose an arm and learn its reward in one round after the other."""
+    """Base class of players that, in each round, choose an arm and then learn its reward."""
 
     hindsight = True
 
@@ -148,7 +148,10 @@ class MABWiser(ModelPlayer):
 
 
 def contextual_bandit(*, dim: int, arms: int, seed: int, exploration: float | None = None) -> PerArmPlayer:
-    """Make a player with `ContextualBandit` at its defaults, or with UCB of multiplier `exploration`."""
+    """Make a player with `ContextualBandit`, for contexts (dim,) and `arms` arms.
+
+    The bandit has its defaults, or explores by UCB with the multiplier `exploration`.
+    """
     rule = None if exploration is None else UCB(exploration)
     return PerArmPlayer(onepass.ContextualBandit(seed=seed, exploration=rule), arms)
 
@@ -158,8 +161,10 @@ def scaled_linear_bandit(
 ) -> ScaledPerArmPlayer:
     """Make a player with a linear bandit of onepass that has one model per arm.
 
-    `recipe` is the name of the bandit in `onepass`, and `sizes` holds the sizes of its sketch, for example `rank=16`.
-    Sizes are reduced to the number of features.
+    - recipe: name of the bandit in `onepass`.
+    - exploration: multiplier of the confidence width.
+    - reg: ridge penalty.
+    - sizes: sizes of the bandit's sketch, for example `rank=16`; they are reduced to the number of features.
     """
     make, wide = getattr(onepass, recipe), {name: min(size, dim + 1) for name, size in sizes.items()}
     return ScaledPerArmPlayer(
@@ -168,7 +173,10 @@ def scaled_linear_bandit(
 
 
 def vowpal_wabbit(*, dim: int, arms: int, seed: int, options: str, rate: float) -> VowpalWabbit:
-    """Make a player with Vowpal Wabbit, with command-line `options` and the learning rate `rate`."""
+    """Make a player with Vowpal Wabbit, for contexts (dim,) and `arms` arms.
+
+    `options` are command-line options, and `rate` is the learning rate.
+    """
     return VowpalWabbit(f"{options} -l {rate:g}", arms, seed)
 
 

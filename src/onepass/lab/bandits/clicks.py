@@ -74,9 +74,9 @@ class Responses:
 
 
 class WideClicks:
-    """Problem with clicks on wide contexts, which are drawn as in `Decaying`.
+    """Problem with clicks on contexts with many features, which are drawn as in `Decaying`.
 
-    Log odds of a click are `size` times the mean rewards of `Decaying`, and have a standard deviation of about `size` /
+    The log odds of a click are `size` times the mean rewards of `Decaying`. Their standard deviation is about `size` /
     2.
     """
 
@@ -96,9 +96,9 @@ class WideClicks:
 class RareClicks:
     """Problem with ten fixed arms that are clicked with probabilities near 0.5%.
 
-    The click rate of the best arm is `best`, that of the second is `rate`, and those of the others are lower. An arm
-    has 8 features, scaled to length 1, and a constant; log odds of a click are linear in them. Arms are drawn until the
-    standard deviation of their log odds is at most 1.5.
+    `best` is the click rate of the best arm, and `rate` the click rate of the second; all others have lower rates. An
+    arm has 8 features, scaled to length 1, and a constant; log odds of a click are linear in them. Arms are drawn until
+    the standard deviation of their log odds is at most 1.5.
     """
 
     def __init__(self, seed: int, rate: float = 0.005, best: float = 0.01) -> None:
@@ -128,7 +128,7 @@ def _mean_rewards(law: str, scores: np.ndarray) -> np.ndarray:
 
 
 def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> int:
-    """Play a bandit, and return the first round after which its best estimated arm is always the truly best arm.
+    """Play a bandit, and return the round after which the arm with its largest estimate was always the best arm.
 
     The bandit plays `rounds` rounds of the environment, whose arms are fixed. Estimates are compared every 50 rounds. A
     result of `rounds` or more means that the best arm was not found.
@@ -143,24 +143,36 @@ def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> in
 
 
 def RidgeWithConstant(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Return a UCB bandit with ridge regression on `dim` features and an additional constant feature."""
+    """Return a UCB bandit with ridge regression on `dim` features and an additional constant feature.
+
+    `reg` is the ridge penalty, and `exploration` the multiplier of the width.
+    """
     features = Concatenate(Identity(dim=dim), Intercept(dim=dim))
     return Bandit(Ridge(Exact(dim=dim + 1, reg=reg)), UCB(exploration), features=features, seed=seed, name="Ridge")
 
 
 def Offline(*, dim: int, reg: float, exploration: float, family: str = "logistic", seed: int = 0) -> Bandit:
-    """Return a UCB bandit on a generalized linear model that is fitted to all rows again in every round."""
+    """Return a UCB bandit on a generalized linear model that is fitted to all rows again in every round.
+
+    `reg` is the ridge penalty, `exploration` the multiplier of the width, and `family` the distribution of rewards.
+    """
     return Bandit(OfflineGLM(Exact(dim=dim, reg=reg), family=family), UCB(exploration), seed=seed, name="Offline")
 
 
 def SketchedGLBOMD(*, dim: int, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Return the bandit `GLBOMD` on a Frequent Directions sketch of `size` rows."""
+    """Return the bandit `GLBOMD` on a Frequent Directions sketch of `size` rows.
+
+    `reg` is the ridge penalty, and `exploration` the multiplier of the width.
+    """
     design = FrequentDirections(dim=dim, size=size, reg=reg)
     return GLBOMD(dim=dim, design=design, exploration=exploration, seed=seed)
 
 
 def SketchedRidge(*, dim: int, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Return a UCB bandit with ridge regression on a Frequent Directions sketch of `size` rows."""
+    """Return a UCB bandit with ridge regression on a Frequent Directions sketch of `size` rows.
+
+    `reg` is the ridge penalty, and `exploration` the multiplier of the width.
+    """
     design = FrequentDirections(dim=dim, size=size, reg=reg)
     return Bandit(Ridge(design), UCB(exploration), seed=seed, name="SketchedRidge")
 

@@ -103,7 +103,11 @@ def _problem_factory(dim: int, kind: str, period: int) -> Callable[[int], Enviro
 
 
 def Still(*, dim: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
-    """Return a UCB bandit that forgets nothing: exact for fewer than `WIDE` features, else on a sketch."""
+    """Return a UCB bandit that forgets nothing, the rival of bandits that do.
+
+    It uses exact ridge regression for fewer than 500 features, else a sketch. `reg` is the ridge penalty, and
+    `exploration` the multiplier of the width.
+    """
     return Forgetting(dim=dim, reg=reg, exploration=exploration, half_life=None, seed=seed)
 
 
@@ -112,7 +116,8 @@ def Forgetting(
 ) -> Bandit:
     """Return a UCB bandit that forgets: the weight of a row halves every `wrong * half_life` rounds.
 
-    It is exact for fewer than `WIDE` features, else it works on a sketch. None as `half_life` means no forgetting.
+    It uses exact ridge regression for fewer than 500 features, else a sketch. `reg` is the ridge penalty, and
+    `exploration` the multiplier of the width. None as `half_life` means no forgetting.
     """
     rule: dict[str, Any] = {"reg": reg, "exploration": exploration, "seed": seed}
     rule["half_life"] = None if half_life is None else wrong * half_life
@@ -122,8 +127,8 @@ def Forgetting(
 def policies(best: Mapping[str, Mapping[str, float]], dense: bool) -> tuple[Policy, ...]:
     """Return the policies: one that does not forget, three that do, and algorithms of other papers.
 
-    `best` maps the name of a policy to its tuned parameters. The three have the tuned half-life, half of it and twice
-    it. `dense` is True to include D-LinUCB and SW-LinUCB, which need matrices (dim, dim).
+    `best` maps the name of a policy to its tuned parameters. The three policies that forget have the tuned half-life,
+    half of it and twice it. If `dense` is True, D-LinUCB and SW-LinUCB are included, which need matrices (dim, dim).
     """
     own = best["Forgetting"]
     found = [

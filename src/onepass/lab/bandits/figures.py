@@ -99,7 +99,10 @@ def draw_pareto(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the points (cost, regret) whose regret is below that of all cheaper points; `points` is sorted by cost."""
+    """Return the points (cost, regret) of the Pareto front: points whose regret is below that of all cheaper points.
+
+    `points` is sorted by cost.
+    """
     best: list[tuple[float, float]] = []
     for point in points:
         if not best or point[1] < best[-1][1]:

@@ -38,10 +38,10 @@ def _sketch_policies(sizes: Sequence[int], blocks: Sequence[int], errors: Sequen
 
 
 def frontier_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per group of policies, with the least mean regret at several limits of cost.
+    """Return the table as one line per group of policies: the least mean regret within several limits of cost.
 
-    The limits are shares of the memory and of the time of exact ridge regression (OFUL) at its best penalty. The number
-    after +- is the standard error over seeds.
+    The limits are fractions of the memory and of the time of exact ridge regression (OFUL) at its best penalty. The
+    number after +- is the standard error over seeds.
     """
     groups = {
         group: list(group_rows(own, policy_label).values()) for group, own in group_rows(rows, group_label).items()

@@ -40,8 +40,8 @@ RULE = {"reg": 1.0, "exploration": 1.0}
 def HvtUCBPaper(*, dim: int, epsilon: float, nu: float, horizon: int, seed: int = 0) -> Bandit:
     """Return Hvt-UCB with the constants of Wang et al.'s theorem, for rows and parameters of length at most 1.
 
-    The theorem is used with delta = 1 / (8 `horizon`). One of its lemmas needs four times this delta, so the confidence
-    ellipsoids hold with probability 1 - 1 / (2 `horizon`).
+    `epsilon`, `nu` and `horizon` are arguments of `HvtUCB`. The theorem is used with delta = 1 / (8 horizon). One of
+    its lemmas needs four times this delta, so the confidence ellipsoids hold with probability 1 - 1 / (2 horizon).
     """
     rule = Theory(parameter_bound=1.0, row_bound=1.0, delta=1.0 / (2.0 * horizon))
     return HvtUCB(dim=dim, epsilon=epsilon, nu=nu, horizon=horizon, reg=float(dim), exploration=rule, seed=seed)

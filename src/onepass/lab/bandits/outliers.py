@@ -27,9 +27,10 @@ def _label_problem(seed: int, name: str) -> Environment:
 
 
 def policies(per_arm: bool) -> tuple[Policy, ...]:
-    """Return Hvt-UCB without constants, and UCB with ridge regression at several explorations, at every ridge penalty.
+    """Return the policies of the study of outliers, at every ridge penalty.
 
-    `per_arm` is True for one model per arm, False for one model that all arms share.
+    They are Hvt-UCB with its other defaults, and UCB with ridge regression at several explorations. `per_arm` is True
+    for one model per arm, False for one model that all arms share.
     """
     ridge, own = "LinUCB" if per_arm else "OFUL", {"model": "disjoint"} if per_arm else {}
     return tuple(

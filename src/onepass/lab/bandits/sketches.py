@@ -52,8 +52,10 @@ def Sketched(
 ) -> Bandit:
     """Return a bandit with ridge regression or Newton steps on an exact or sketched matrix.
 
-    `design` is a name in `DESIGNS`, `estimator` one in `ESTIMATORS`, and `rule` one in `RULES`. `model` is "shared" for
-    one model, or "arms" for a model per arm.
+    - model: "shared" for one model, or "arms" for a model per arm.
+    - design, estimator, rule: names in `DESIGNS`, `ESTIMATORS` and `RULES`.
+    - reg: ridge penalty.
+    - exploration: multiplier of the width.
     """
     made = ESTIMATORS[estimator](DESIGNS[design](dim, max(2, min(MOST, dim // PART)), reg))
     return Bandit(MODELS[model](made), RULES[rule](exploration), seed=seed, name="Sketched")

@@ -22,11 +22,11 @@ REGS = (2e-4, 2e-3, 2e-2, 2e-1, 2.0, 2e1, 2e2, 2e3, 2e4)
 
 
 class Stepwise:
-    """Adapter that gives `play` to a bandit which decides and learns one round at a time.
+    """Adapter that lets a bandit which decides and learns one round at a time play recorded rounds (`play`).
 
-    `decide(contexts (K, d))` returns a row's index, or an object with the attribute `arm`; `learn(row (d,), reward)`
-    learns it. `memory_usage()` and `error_bound()` of the bandit are used if they exist. Otherwise memory is the size
-    of its pickle, and no error is certified.
+    The bandit's `decide(contexts)`, with contexts (K, d), returns the index of a row, or an object with the attribute
+    `arm`. Its `learn(row, reward)` learns the chosen row (d,). Its methods `memory_usage()` and `error_bound()` are
+    used if they exist. Otherwise memory is the size of its pickle, and no error is certified.
     """
 
     def __init__(self, bandit: Any) -> None:

@@ -164,7 +164,8 @@ MNIST = tuple(replace(policy, params={**policy.params, **MNIST_BEST.get(policy.l
 def Newton(*, dim: int, sketch: str, size: int, reg: float, exploration: float, seed: int = 0) -> Bandit:
     """Return a UCB bandit that takes online Newton steps on a sketch of `size` rows.
 
-    `sketch` is a name in `heavy.SKETCHES`. The papers on these sketches use ridge regression instead of Newton steps.
+    `sketch` is a name in `heavy.SKETCHES`, `reg` the ridge penalty, and `exploration` the multiplier of the width. The
+    papers on these sketches use ridge regression instead of Newton steps.
     """
     design = heavy.SKETCHES[sketch](dim, size, 8.0, reg)
     return Bandit(OnlineNewton(design), UCB(exploration), seed=seed, name="Newton")
@@ -179,7 +180,10 @@ RULES = {
 
 
 def OFULWithRule(*, dim: int, rule: str, reg: float, seed: int = 0) -> Bandit:
-    """Return a bandit of exact ridge regression with the exploration rule named `rule`, at the rule's defaults."""
+    """Return a bandit of exact ridge regression with the exploration rule named `rule`, at the rule's defaults.
+
+    `dim` is the number of features, and `reg` the ridge penalty.
+    """
     return OFUL(dim=dim, reg=reg, exploration=RULES[rule], seed=seed)
 
 

@@ -137,7 +137,10 @@ def _row_lines(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "
 
 
 def batches(arms: int, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield random batches of contexts (n, DIM), rewards (n,) and arms (n,); each arm gets `rows` rows in all."""
+    """Yield batches of random contexts (n, 128), rewards (n,) and arms (n,), until each arm has got `rows` rows.
+
+    `arms` is the number of arms.
+    """
     rng, total = np.random.default_rng(0), arms * rows
     for start in range(0, total, BATCH):
         count = min(BATCH, total - start)

@@ -26,7 +26,7 @@ TURNS = 2
 
 
 async def serve() -> None:
-    """Print the port, then answer requests until the process is stopped."""
+    """Run a server that prints its port, then answers requests until the process is stopped."""
     from vowpalwabbit import Workspace
 
     workspace = Workspace(MODEL)
@@ -118,7 +118,7 @@ def _measure_daemon(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure both services under the same load several times, and print every measurement and the ratios as JSON."""
+    """Measure onepass and Vowpal Wabbit as servers under the same load, and print all measurements as JSON."""
     parser = argument_parser(__doc__)
     parser.add_argument("--serve", action="store_true", help="be the daemon")
     options = parser.parse_args()

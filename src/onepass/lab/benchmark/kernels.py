@@ -70,7 +70,11 @@ class RowPerPlay:
 
 
 def row_per_play_seconds(points: np.ndarray, kernel: Kernel, f: np.ndarray, noise: np.ndarray, reg: float) -> float:
-    """Play `RowPerPlay` for one round per entry of `noise`, and return the seconds; `f` are the arms' mean rewards."""
+    """Return the seconds in which `RowPerPlay` plays one round for each entry of `noise`, the noise of its rewards.
+
+    `points` are the arms, `f` their mean rewards, `kernel` the kernel, and `reg` the variance of the noise that the
+    bandit assumes.
+    """
     bandit = RowPerPlay(points, kernel, reg, len(noise))
     began = time.perf_counter()
     for extra in noise:
@@ -192,7 +196,7 @@ def _processor_time_lines(seeds: int = 20) -> list[Line]:
 def regret() -> str:
     """Return the regret of the bandit BKB relative to exact GP-UCB as text, one line per problem and variant of BKB.
 
-    The variants choose their dictionary anew in every round, or when it has become stale. Regrets are means of 20
+    The variants draw their dictionary again in every round, or only when it has become stale. Regrets are means of 20
     seeds.
     """
     lines = []

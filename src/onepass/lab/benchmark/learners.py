@@ -117,8 +117,8 @@ def _format_line(what: str, found: float, bar: float) -> str:
 def regret() -> str:
     """Return mistake rates of online kernel learners as text, beside the limits that they must keep.
 
-    They are those of the recommended learners on raw features, of FORKS with its published settings, and of all
-    learners. It takes about 15 seconds.
+    The learners are the recommended ones on raw features, FORKS with its published settings, and all others. It takes
+    about 15 seconds.
     """
     nystrom, wide, _ = RECOMMENDED
     lines: list[str] = []

@@ -67,15 +67,15 @@ async def _send_request(link: Any, request: bytes) -> bytes:
 
 
 class Traffic(NamedTuple):
-    """Requests to a service: `KINDS` different contexts with their arms, which are sent in turn.
+    """Requests to a service: 64 different contexts with their arms, which are sent in turn.
 
     Parameters
     ----------
-    contexts : array of shape (KINDS, CONTEXT)
+    contexts : array of shape (64, 5)
         Context of every request.
-    arms : array of shape (KINDS, K, ARM)
+    arms : array of shape (64, K, 5)
         Features of the K arms of every request.
-    chances : array of shape (KINDS, K)
+    chances : array of shape (64, K)
         Click probability of every arm.
     lots : array of shape (number of decisions,)
         Uniform random numbers; a decision is clicked if its number is below the click probability of the arm.

@@ -31,7 +31,10 @@ def draw_system(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 class ControlRun:
-    """Simulation of a learning regulator and of the optimal one, each in its own copy of a system, with equal noise."""
+    """Simulation of a learning regulator beside the optimal one, in two copies of a linear system with equal noise.
+
+    `policy` makes the regulator, `noise` is the distribution of the noise, and `seed` the seed of system and noise.
+    """
 
     def __init__(self, policy: Policy, noise: Noise, seed: int) -> None:
         self.a, self.b = draw_system(stream(seed, SYSTEM))

@@ -34,7 +34,7 @@ def noises(scale: float) -> Mapping[str, Noise]:
 
 
 class Run(Protocol):
-    """Simulation of one policy in a world with a state."""
+    """Interface of the simulation of one policy in a world whose state the policy changes."""
 
     def advance(self, rounds: int) -> Mapping[str, float]:
         """Let the policy act for `rounds` rounds, and return the values that are measured after them, by name."""

@@ -13,7 +13,7 @@ from onepass.lab.tables import cost_columns, group_rows, mean_cell, policy_label
 def kernel_lines(rows: Sequence[Row]) -> list[Line]:
     """Return the table of kernel bandits as one line per policy: regret, dictionary size and costs.
 
-    The ratio of a policy's regret to that of exact GP-UCB is computed for every seed, then averaged.
+    A policy's regret is divided by the regret of exact GP-UCB for every seed, and the ratios are averaged.
     """
     exact = {row["seed"]: row["cumulative_regret"] for row in rows if row["policy"] == "GPUCB"}
     lines = []

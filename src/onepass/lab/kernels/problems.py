@@ -22,7 +22,11 @@ JITTER = 1e-8
 
 
 class Problem(Protocol):
-    """Kernel-bandit problem: features `arms` (A, d), `expected` rewards (A,), and the `kernel` for policies."""
+    """Kernel-bandit problem with A arms.
+
+    `arms` (A, d) are the features of the arms, `expected` (A,) their expected rewards, and `kernel` is the kernel that
+    policies are given.
+    """
 
     @property
     def arms(self) -> np.ndarray: ...
@@ -56,10 +60,11 @@ class NoisyFunction:
 
 @dataclass(frozen=True)
 class GaussianProcess:
-    """Function from a seed to a problem whose expected rewards are drawn from a Gaussian process.
+    """Maker of problems with expected rewards drawn from a Gaussian process; a call maps a seed to a problem.
 
-    `arms` is a function from a random generator to the features (A, d) of the arms. `kernel` is the covariance of the
-    process, which policies are given, and `noise` the standard deviation of rewards.
+    - arms: function from a random generator to the features (A, d) of the arms.
+    - kernel: covariance of the process, which policies are given.
+    - noise: standard deviation of the noise in rewards.
     """
 
     arms: Callable[[np.random.Generator], np.ndarray]
@@ -116,11 +121,13 @@ def sobol(rng: np.random.Generator, count: int, dim: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class NegatedFunction:
-    """Function from a seed to a problem that looks for the minimum of a known function.
+    """Maker of problems in which the best arm is the minimum of a known function; a call maps a seed to a problem.
 
-    Expected rewards are the negated values of `function` at the arms, shifted and scaled to mean 0 and variance 1.
-    `arms` is a function from a random generator to the features (A, d) of the arms, `kernel` is what policies are
-    given, and `noise` is the standard deviation of rewards.
+    - function: the function; expected rewards are its negated values at the arms, shifted and scaled to mean 0 and
+      variance 1.
+    - arms: function from a random generator to the features (A, d) of the arms.
+    - kernel: kernel that policies are given.
+    - noise: standard deviation of the noise in rewards (default 0.1).
     """
 
     function: Callable[[np.ndarray], np.ndarray]

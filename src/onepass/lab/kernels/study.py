@@ -80,7 +80,7 @@ class KernelTrial:
     """Trial of kernel bandits on one seed.
 
     Regret is the sum over rounds of the largest expected reward minus the expected reward of the chosen arm. Simple
-    regret is this difference for the arm with the largest posterior mean. Seconds are those of deciding and learning.
+    regret is this difference for the arm with the largest posterior mean. Seconds measure deciding and learning.
     The effective dimension is the sum, over the plays, of the policy's posterior variance of the played arm divided by
     the penalty (Calandriello et al. equation 5).
     """

@@ -26,15 +26,16 @@ from onepass.lab.kernels.problems import (
     square,
     uniform,
 )
+from onepass.lab.kernels.quadrature import QFFTS
 from onepass.lab.kernels.study import KernelStudy, Uniform
 from onepass.lab.policy import Policy
 
 
 def GPTS(*, arms: np.ndarray, kernel: Kernel, reg: float, exploration: float | None = None, seed: int = 0) -> Bandit:
-    """Return a bandit that does Thompson sampling with the exact Gaussian process posterior.
+    """Return a bandit that does Thompson sampling with the exact Gaussian process posterior, for arms (A, d).
 
-    `exploration` is a factor of the posterior standard deviation in draws; None means sqrt(reg), at which draws have
-    exactly the posterior distribution.
+    `kernel` is the covariance of the process, and `reg` the noise variance. `exploration` is a factor of the posterior
+    standard deviation in draws; None means sqrt(reg), at which draws have exactly the posterior distribution.
     """
     return GPUCB(arms, kernel, reg=reg, exploration=thompson(reg, exploration), seed=seed)
 
@@ -65,6 +66,7 @@ def thompson(reg: float, exploration: float | None) -> SingleDrawThompson:
 RULE: Mapping[str, Any] = {"reg": 0.01}
 RANDOM = Policy("Random", Uniform, tuned=False)
 EXACT, BUDGETED = Policy("GPUCB", "GPUCB", RULE), Policy("BKB", "BKB", RULE)
+QUADRATURE = Policy("QFF-TS", QFFTS, RULE)
 
 
 def policies(many: bool = False, **params: Any) -> tuple[Policy, ...]:
@@ -105,7 +107,7 @@ SUITES: tuple[Study, ...] = (
         "gp-1d",
         "a function drawn from a GP: RBF of length 0.1, 1,000 arms on a grid of [0, 1], noise 0.1",
         GaussianProcess(partial(grid, count=1000), RBF(0.1)),
-        policies(),
+        (*policies(), QUADRATURE),
         rounds=1000,
         seeds=20,
     ),
@@ -113,7 +115,7 @@ SUITES: tuple[Study, ...] = (
         "gp-2d",
         "the same with RBF of length 0.2, 1,000 arms uniform in [0, 1]^2",
         plane(0.1),
-        policies(),
+        (*policies(), QUADRATURE),
         rounds=1000,
         seeds=20,
     ),

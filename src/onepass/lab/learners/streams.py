@@ -44,13 +44,16 @@ class Stream(Protocol):
 
 
 class InMemoryStream:
-    """Stream in memory, which starts again after its end.
+    """Stream of examples in memory, which starts again after its end.
 
     Parameters
     ----------
-    rows : rows (n, d).
-    labels : labels (n,), -1 or 1.
-    counts : mask (n,) of the examples whose mistakes count; None for all.
+    rows : array of shape (n, d)
+        Features of the examples.
+    labels : array of shape (n,)
+        Labels, -1 or 1.
+    counts : boolean array of shape (n,), default None
+        True for the examples whose mistakes count. None counts all.
     """
 
     def __init__(self, rows: np.ndarray, labels: np.ndarray, counts: np.ndarray | None = None) -> None:

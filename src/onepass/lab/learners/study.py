@@ -102,8 +102,8 @@ def build_learner(policy: Policy, stream: Stream, seed: int) -> Any:
 class LearnerTrial:
     """Trial of learners on one stream, whose regret is the number of mistakes.
 
-    Only examples in the stream's `evaluation_mask` count. Seconds are those of deciding and learning, and are divided
-    evenly among the checkpoints of a step.
+    Only examples in the stream's `evaluation_mask` count. Seconds measure deciding and learning, and are divided evenly
+    among the checkpoints of a step.
     """
 
     def __init__(self, study: LearnerStudy, policies: Sequence[Policy], seed: int) -> None:
@@ -156,8 +156,7 @@ class LearnerTrial:
     def rates(self, points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the mistake rate, the rate without mistakes before the buffer was full, and the seconds, by name.
 
-        The values are those at the last of the checkpoints `points`. The second rate is None unless the study asks for
-        it.
+        They are taken at the last of the checkpoints `points`. The second rate is None unless the study asks for it.
         """
         last, after = points[-1], None
         if self.study.buffering:

@@ -22,7 +22,10 @@ BASELINES = (Policy("constant", Constant, tuned=False), Policy("repeat the last 
 
 
 def KernelNewtonFD(*, size: int = 100, sketch: int = 30, reg: float = 0.1, seed: int = 0) -> KernelNewton:
-    """Return `KernelNewton` on `size` Nystrom features, with a Frequent Directions sketch of `sketch` rows."""
+    """Return `KernelNewton` on `size` Nystrom features, with a Frequent Directions sketch of `sketch` rows.
+
+    `reg` is the ridge penalty.
+    """
     return KernelNewton(size=size, design=FrequentDirections(dim=size + 2, size=sketch, reg=reg), seed=seed)
 
 
@@ -87,7 +90,7 @@ WIDTHS = {  # the best widths of `onepass tune` are 2^(i / 2) for these i, in th
 def policies_at_best_width(name: str, budget: int, examples: int) -> tuple[Policy, ...]:
     """Return every learner with the kernel width that `onepass tune` found best on other examples of the data set.
 
-    `name` is the data set; those in `ELSEWHERE` take the widths of ijcnn1. `budget` is the largest number of stored
+    `name` is the data set; cod-rna and w7a take the widths of ijcnn1. `budget` is the largest number of stored
     examples. Sketches are updated after every 30% of the `examples`, as in the paper.
     """
     place, found = list(SETS).index(name if name in SETS else "ijcnn1"), []

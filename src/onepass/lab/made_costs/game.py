@@ -23,9 +23,9 @@ TRIES = 6  # of constant prices for a budget
 
 
 class Market(NamedTuple):
-    """Data set with costs: contexts `rows` (n, d), `rewards` (n, K) and `costs` (n, K) of all K arms.
+    """Data set with costs: contexts `rows` (n, d), and `rewards` (n, K) and `costs` (n, K) of all K arms.
 
-    Costs have mean 1.
+    The mean of the costs is 1.
     """
 
     rows: np.ndarray
@@ -100,21 +100,28 @@ class Games:
         self._at_price: dict[float, Earned] = {}
 
     def within(self, budget: float) -> Earned:
-        """Play all rows with the budget `budget` for a decision, and return what was earned and spent."""
+        """Play all rows with a budget for each decision, and return mean reward, mean cost and largest excess.
+
+        `budget` is the largest mean cost of a decision.
+        """
         return play(self._market, self._bandit(), budget)
 
     def at_price(self, price: float) -> Earned:
-        """Play all rows without a budget, at a constant price of the cost, and return what was earned and spent."""
+        """Play all rows without a budget, and return mean reward, mean cost and largest excess.
+
+        The bandit compares arms by their predicted reward minus `price` times their predicted cost.
+        """
         if price not in self._at_price:
             self._at_price[price] = play(self._market, self._bandit(), ENDLESS, price)
         return self._at_price[price]
 
     def best_constant_price(self, budget: float) -> float:
-        """Return, of all tried prices that keep the mean cost within the budget, the one with the largest reward.
+        """Return the price with the largest reward among all tried prices whose mean cost is within the budget.
 
-        The price is doubled until the game costs at most the budget. Then at most TRIES prices between the last two are
-        tried, each the geometric mean of a price that is too low and one that is high enough. Prices tried for other
-        budgets are also compared. If no price is high enough, the largest one is returned.
+        A price is multiplied by the predicted cost and subtracted from the predicted reward. It is doubled until the
+        game costs at most the budget. Then at most 6 prices between the last two are tried, each the geometric mean
+        of a price that is too low and one that is high enough. Prices tried for other budgets are also compared. If no
+        price is high enough, the largest one is returned.
         """
         price = 1.0 / self.at_price(0.0).cost
         for _ in range(DOUBLINGS):

@@ -32,7 +32,7 @@ TRIAL_SETS = (
 
 @dataclass(frozen=True)
 class WithinBudget:
-    """Player with one budget: the fraction `share` of what the bandit spends without a budget."""
+    """Player with a budget that is the fraction `share` of what the bandit spends without a budget."""
 
     share: float
 
@@ -56,7 +56,10 @@ class WithinBudget:
 
 
 class SetGame:
-    """All rows of one data set, played within every budget; the budgets share the results at constant prices."""
+    """Games on one data set: all its rows are played within every budget, and at constant prices of the cost.
+
+    A result at a constant price serves all budgets. `seed` stands for one of the names `sets` and an order of its rows.
+    """
 
     def __init__(self, sets: Sequence[str], seed: int, rounds: int) -> None:
         order, name = split_seed(seed, sets)
@@ -70,7 +73,10 @@ class SetGame:
 
 
 def ratios(rows: Sequence[Row]) -> dict[tuple[str, float], float]:
-    """Return, by data set and budget, the mean reward within the budget divided by that at the best constant price."""
+    """Return the mean reward within a budget divided by the mean reward at the best constant price.
+
+    The result is a dictionary by (data set, budget). `rows` are rows of results.
+    """
     groups = group_rows(rows, lambda row: (row["set"], row["share"]))
     return {
         key: fmean(row["reward"] for row in own) / fmean(row["reward at price"] for row in own)

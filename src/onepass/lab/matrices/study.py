@@ -112,11 +112,13 @@ class MatrixTrial:
 
 
 def errors(gram: np.ndarray, spectrum: np.ndarray, approximation: np.ndarray, reg: float) -> dict[str, float | None]:
-    """Return two errors of the approximation A_hat (dim, dim) of A, the Gram matrix plus reg I, by name.
+    """Return two errors of A_hat, an approximation of A = Gram matrix + reg I, by name.
 
-    The first is the largest absolute eigenvalue of A - A_hat. The second is that of A^-1 - A_hat^-1, divided by the
-    largest eigenvalue of A^-1. `gram` is the Gram matrix, and `spectrum` has its eigenvalues; if `spectrum` is empty,
-    the second error is None.
+    "spectral_error" is the largest absolute eigenvalue of A - A_hat. "inverse_error" is the largest absolute eigenvalue
+    of A^-1 - A_hat^-1, divided by the largest eigenvalue of A^-1. It is None if `spectrum` is empty.
+
+    - gram, approximation (dim, dim): the Gram matrix, and A_hat.
+    - spectrum (dim,): eigenvalues of the Gram matrix in increasing order, or an empty array.
     """
     exact = gram + reg * np.eye(len(gram))
     spectral = float(np.abs(np.linalg.eigvalsh(exact - approximation)).max())

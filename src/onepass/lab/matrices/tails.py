@@ -99,7 +99,7 @@ TAIL = Figure("tails", _tail_lines, _draw_tails)
 
 @dataclass(frozen=True)
 class TailStudy:
-    """Study of the spectral tails of a stream of rows.
+    """Study of the sum of the small eigenvalues of a stream of rows, which bounds the error of sketches.
 
     Parameters
     ----------
@@ -110,13 +110,13 @@ class TailStudy:
     stream : callable
         `stream(seed, n)` returns the first n rows of a seed, (n, dim).
     policies : tuple of Policy
-        Sizes that are compared unless others are given.
+        Sketch sizes (`Tail`) that are compared unless others are given.
     rounds : int
         Number of rows unless another is given.
     seeds : int
         Number of seeds unless another is given.
     figure : Figure
-        Table and picture of the results. The default draws the exponents.
+        Table and picture of the results. The default draws the exponents with which the bounds grow.
     grid : dict of str -> sequence of float
         Parameters that `tune` searches. The default is empty.
     timed : bool, default False

@@ -73,7 +73,10 @@ class Late:
 
 
 class LateServer(Server):
-    """Simulated service of a news site whose conversions come late, in the time of the simulation."""
+    """Simulated service of a news site whose conversions come late; all times are hours of the simulation.
+
+    `policy` is the bandit, with its way to learn late conversions (`Late`).
+    """
 
     policy: Late
 

@@ -82,9 +82,9 @@ class Site:
         self.stock = sorted((self.article(-3.0 * HOURS * rng.random()) for _ in range(STOCK)), key=lambda one: one[3])
 
     def article(self, born: float) -> tuple[str, int, int, float, float]:
-        """Draw a new article that is published at hour `born`.
+        """Return a new random article that is published at hour `born`.
 
-        The result has the name, the numbers of topic and author, the hour, and an effect that no feature shows.
+        The result is (name, number of the topic, number of the author, `born`, effect on clicks that no feature shows).
         """
         self.count += 1
         rng = self.rng

@@ -57,7 +57,7 @@ class Server:
         return int(decision.index)
 
     def point(self) -> dict[str, Any]:
-        """Return the measurements so far by name: requests, clicks, regret, seconds and memory."""
+        """Return the measurements so far by name: requests, expected clicks, regret, click rate, seconds and memory."""
         return {
             "round": self.served,
             "cumulative_reward": self.clicks,
@@ -100,7 +100,10 @@ class NewsTrial:
 
 
 def last_half(points: Sequence[Mapping[str, Any]]) -> float:
-    """Return the click rate in the second half of a run, from the checkpoints `points`."""
+    """Return the click rate in the second half of a run.
+
+    `points` are the checkpoints of the run, dictionaries of what was measured so far.
+    """
     middle, end = points[(len(points) - 1) // 2], points[-1]
     if middle is end:
         return float(end["click_rate"])
@@ -145,8 +148,8 @@ NEWS = Figure("news", lines, draw)
 class NewsStudy:
     """Study of policies on simulated news sites.
 
-    `site(seed)` makes the `Site` of a seed, and `server(policy)` the `Server` in which a policy decides and learns. The
-    other fields are those of the protocol `Study`.
+    `site(seed)` makes the `Site` of a seed, and `server(policy)` the `Server` in which a policy decides and learns.
+    `Study` describes the other fields.
     """
 
     name: str

@@ -149,15 +149,20 @@ class _Visits:
 
 
 class Rates(NamedTuple):
-    """Mean click probability on each day of a simulation, as arrays (days,).
+    """Mean click probabilities on each day of a simulation, as arrays (days,).
 
     Parameters
     ----------
-    served : of the articles that the service showed.
-    fixed : of the articles that the best fixed linear policy shows.
-    best : of the best article on offer.
-    any : of a random article on offer.
-    run : other results of the service.
+    served : array
+        Mean over the articles that the service showed.
+    fixed : array
+        Mean over the articles that the best fixed linear policy shows.
+    best : array
+        Mean over the best articles on offer.
+    any : array
+        Mean over all articles on offer.
+    run : ServiceRun
+        Other results of the service.
     """
 
     served: np.ndarray
@@ -167,7 +172,7 @@ class Rates(NamedTuple):
     run: ServiceRun
 
     def shares_of_best(self, last: int = LAST) -> tuple[float, float]:
-        """Return the service's click rate in the last days relative to the fixed policy and to the best articles.
+        """Return two ratios of click rates in the last days: service to fixed policy, and service to best articles.
 
         `last` is the number of days.
         """

@@ -46,8 +46,8 @@ class Ratio(NamedTuple):
 def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     """Return the ratio of the mean of `ours` to the mean of `theirs`, two sequences of paired values, with 95% limits.
 
-    The limits use the delta method and Student's t distribution: the residuals ours_i - ratio theirs_i have mean 0, and
-    their standard error, divided by the mean of `theirs`, is that of the ratio.
+    The limits use the delta method and Student's t distribution: the residuals ours_i - ratio theirs_i have mean 0. The
+    standard error of the ratio is their standard error divided by the mean of `theirs`.
     """
     n, scale = len(ours), fmean(theirs)
     ratio = fmean(ours) / scale
@@ -59,10 +59,10 @@ def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
 
 
 def common_orders(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of the orders of rounds that `ContextualBandit` and all its main rivals have played.
+    """Return the rows of results for orders of rounds that `ContextualBandit` and all its main rivals have played.
 
-    If there is none, all rows are returned. An interrupted run ends in the middle of an order, and policies are
-    compared fairly only on the same orders.
+    An interrupted run ends in the middle of an order, and policies are compared fairly only on the same orders. If
+    there is no such order, all rows are returned.
     """
     bar = [row for row in rows if row["group"] in (OURS, *RIVALS)]
     played = [{row["order"] for row in own} for own in group_rows(bar, lambda row: row["policy"]).values()]
@@ -73,7 +73,8 @@ def common_orders(rows: Sequence[Row]) -> list[Row]:
 class World:
     """Results of all policies on one bandit problem, called a world, over several random orders of its rounds.
 
-    `gains` maps the name of a policy to its gain by order: its mean reward minus that of a uniform choice of arms.
+    `gains` maps the name of a policy to its gain by order. The gain is the mean reward of the policy minus the mean
+    reward of a uniform choice of arms.
     """
 
     def __init__(self, name: str, rows: Sequence[Row]) -> None:
@@ -97,7 +98,7 @@ class World:
         return max(labels, key=lambda label: fmean(self.gains[label].values()), default=None)
 
     def ratio(self, label: str, groups: Iterable[str], least: float = LEAST_GAIN) -> Ratio | None:
-        """Return the gain of the policy `label` divided by that of the best policy in these groups.
+        """Return the ratio of two gains: of the policy `label`, and of the best policy in these groups.
 
         Both are means over the orders that both have played. The result is None if one has not played, or if the
         rival's gain is at most the fraction `least` of the range of rewards.
@@ -163,7 +164,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def geometric_mean(ratios: Mapping[str, Ratio]) -> float:
-    """Return the geometric mean of the ratios; ratios below `LEAST_RATIO` count as `LEAST_RATIO`."""
+    """Return the geometric mean of the ratios; ratios below 0.05 count as 0.05."""
     return exp(fmean(log(max(ratio.value, LEAST_RATIO)) for ratio in ratios.values()))
 
 
@@ -192,7 +193,10 @@ def _mean_line(what: str, own: Mapping[str, Ratio], bar: float) -> list[str]:
 
 
 def bars(rows: Sequence[Row]) -> list[str]:
-    """Return limits that `ContextualBandit` must keep, as lines of text with the measured values."""
+    """Return lines of text, one for each limit that results of `ContextualBandit` must keep, with the measured value.
+
+    `rows` are rows of results. Limits concern its gain relative to rivals, and single problems.
+    """
     found = worlds(rows)
     against = ratios(found, OURS, RIVALS)
     out = _mean_line("the best of context-free UCB and Thompson, VW's best of 18 and greedy linear", against, BAR)

@@ -65,7 +65,7 @@ def logged_game(
     """Return a `Game` from logged contexts (n, d), arms (n,) and rewards (n,), in random order.
 
     Rows of frequent arms are dropped until all arms have equally many, so that the evaluation on matching rounds is
-    unbiased. The range of the game is that of all rewards, or of their central 90% if `bounded` is False.
+    unbiased. The range of the game runs over all rewards, or over their central 90% if `bounded` is False.
     """
     fewest = int(np.bincount(arms).min())
     kept = np.concatenate([rng.permutation(np.flatnonzero(arms == arm))[:fewest] for arm in range(int(arms.max()) + 1)])

@@ -114,9 +114,9 @@ def outliers_game(rng: np.random.Generator) -> Game:
 
 
 def many_arms_game(rng: np.random.Generator, dim: int = 5, arms: int = 300) -> Game:
-    """Return a random game in which each of 300 arms pays 1 with probability .1, except for one with .6.
+    """Return a random game with many arms, of which one pays 1 with probability .6, and the others with probability .1.
 
-    Contexts have no effect.
+    `arms` is their number. Contexts (dim,) have no effect.
     """
     rounds = 1_000
     expected = np.full((rounds, arms), 0.1)

@@ -41,7 +41,10 @@ class Player(Protocol):
 
 
 class Units(NamedTuple):
-    """Range (low, high), mean and standard deviation of a game's rewards, for players that may know them in advance."""
+    """Statistics of a game's rewards, for players that may know them in advance.
+
+    `low` and `high` are the ends of their range, `mean` and `deviation` their mean and standard deviation.
+    """
 
     low: float
     high: float
@@ -50,9 +53,9 @@ class Units(NamedTuple):
 
 
 class Rescaled:
-    """Player that passes rewards (reward - offset) / unit to another player.
+    """Player that lets another player learn rescaled rewards, (reward - offset) / unit.
 
-    Before that, rewards are clipped to a range three times as long as that of the game's rewards.
+    Before that, rewards are clipped to a range three times as long as the range of the game's rewards.
     """
 
     hindsight = True
@@ -133,13 +136,19 @@ class Gittins(SequentialPlayer):
 
 
 def contextual_bandit(*, dim: int, arms: int, seed: int, units: Units, greedy: bool = False) -> PerArmPlayer:
-    """Return a player with `ContextualBandit` at its defaults; if `greedy` is True, it does not explore."""
+    """Return a player with `ContextualBandit` at its defaults; if `greedy` is True, it does not explore.
+
+    `arms` is the number of arms. `dim` and `units`, which all makers of players get, are not used.
+    """
     rule = onepass.Greedy() if greedy else None
     return PerArmPlayer(onepass.ContextualBandit(seed=seed, exploration=rule), arms)
 
 
 def context_free(*, dim: int, arms: int, seed: int, units: Units, width: float | None = None) -> ContextFree:
-    """Return a player that ignores contexts: UCB with multiplier `width`, or Thompson sampling if `width` is None."""
+    """Return a player that ignores contexts: UCB with multiplier `width`, or Thompson sampling if `width` is None.
+
+    `arms` is the number of arms. `dim` and `units`, which all makers of players get, are not used.
+    """
     return ContextFree(arms, seed, width)
 
 
@@ -148,7 +157,10 @@ def linear_bandit(
 ) -> Rescaled:
     """Return a player with a linear bandit of onepass, which gets standardized rewards.
 
-    `recipe` is the name of the bandit in `onepass`, and `units` has the mean and standard deviation of rewards.
+    - recipe: name of the bandit in `onepass`.
+    - exploration: multiplier of the width.
+    - reg: ridge penalty.
+    - units: mean and standard deviation of the rewards.
     """
     player = scaled_linear_bandit(dim=dim, arms=arms, seed=seed, recipe=recipe, exploration=exploration, reg=reg)
     return Rescaled(player, units, units.mean, units.deviation)
@@ -169,12 +181,18 @@ def raw_forest(*, dim: int, arms: int, seed: int, units: Units, **sizes: Any) ->
 
 
 def ranged_gittins(*, dim: int, arms: int, seed: int, units: Units) -> Rescaled:
-    """Return a player with the bandit of the package `gittins`, which gets rewards scaled to [0, 1]."""
+    """Return a player with the bandit of the package `gittins`, which gets rewards scaled to [0, 1].
+
+    `arms` is the number of arms, and `units` has the range of rewards. `dim` is not used.
+    """
     return Rescaled(Gittins(arms, seed), units, units.low, units.high - units.low)
 
 
 def linear_policy(group: str, recipe: str, exploration: float, reg: float) -> Policy:
-    """Return the policy that plays the linear bandit `recipe` with one exploration and ridge penalty."""
+    """Return the policy that plays the linear bandit `recipe` with one exploration and ridge penalty.
+
+    `group` is the name of the policy's group, `exploration` the multiplier of the width, and `reg` the ridge penalty.
+    """
     params = {"recipe": recipe, "exploration": exploration, "reg": reg}
     name = f"{recipe} {exploration:g}/{reg:g}" if exploration else f"{group} {reg:g}"
     return Policy(name, linear_bandit, params, group, tuned=False)
@@ -185,7 +203,7 @@ WIDTHS = (0.3, 1.0)
 
 
 def policies() -> tuple[Policy, ...]:
-    """Return the policies of all players; those of other packages only if these are installed."""
+    """Return the policies of all players; players of other packages are included only if the package is installed."""
     found = [
         Policy(OURS, contextual_bandit, tuned=False),
         Policy(GREEDY_OURS, contextual_bandit, {"greedy": True}, tuned=False),

@@ -51,13 +51,20 @@ class Step(NamedTuple):
 
     Parameters
     ----------
-    name : the month or week.
-    log : interactions of users with features, with arms.
-    everyone : interactions of all users, with arms; users without features have numbers below UNKNOWN.
-    items : arm of every interaction in `everyone` (m,).
-    users : users with features who have interactions (n,).
-    relevant : set of arms of each of these n users; empty if none of the user's items is an arm.
-    cold : set of arms of each user without features.
+    name : str
+        The month or week.
+    log : Interactions
+        Interactions between users with features and arms.
+    everyone : Interactions
+        Interactions between all users and arms. Users without features have numbers below -1.
+    items : array of shape (m,)
+        Arm of every interaction in `everyone`.
+    users : array of shape (n,)
+        Users with features who have interactions.
+    relevant : list of n sets
+        Arms with which each of these users interacts; empty if none of the user's items is an arm.
+    cold : list of sets
+        Arms with which each user without features interacts.
     """
 
     name: str
@@ -108,7 +115,10 @@ def load(name: str) -> Interactions:
 
 
 def in_time_order(users: np.ndarray, items: np.ndarray, ratings: np.ndarray, times: np.ndarray) -> Interactions:
-    """Return interactions from arrays (n,), sorted by time; equal times keep their order."""
+    """Return `Interactions` sorted by time; equal times keep their order.
+
+    `users`, `items`, `ratings` and `times` are arrays (n,).
+    """
     order = np.argsort(times, kind="stable")
     kinds = (np.int64, np.int64, np.float64, np.float64)
     columns = (users, items, ratings, times)
@@ -123,9 +133,9 @@ def warm_up(interactions: Interactions) -> int:
 def features(log: Interactions, shape: tuple[int, int], rank: int) -> tuple[np.ndarray, np.ndarray]:
     """Return features of users (U, rank) and arms (K, rank) from the matrix A (U, K) of last ratings.
 
-    With the truncated SVD of A, whose right singular vectors are the columns of V, they are A V and V. Columns are in
-    order of falling singular values. The largest entry of each column of V is positive. Raises ExperimentError if the
-    rank is too large for A.
+    They are A V and V, where the columns of V are the first right singular vectors of A, by falling singular value. The
+    largest entry, in absolute value, of each column of V is positive. `log` holds the interactions, and `shape` is (U,
+    K). Raises ExperimentError if the rank is too large for A.
     """
     if not 1 <= rank < min(shape):
         raise ExperimentError(f"factors must be from 1 to {min(shape) - 1} for {shape[0]} users and {shape[1]} arms")
@@ -187,7 +197,7 @@ def prepare(
 
 
 def places(names: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the index (n,) in the sorted array `names` of every value (n,); missing values get UNKNOWN."""
+    """Return the index in the sorted array `names` of every entry of `values` (n,), or -1 for a missing entry."""
     found = np.minimum(np.searchsorted(names, values), len(names) - 1)
     return np.where(names[found] == values, found, UNKNOWN)
 

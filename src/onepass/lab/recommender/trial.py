@@ -36,11 +36,15 @@ NAMES = tuple(
 
 @dataclass
 class Model:
-    """Model that has learned a problem, shared by policies that differ only in exploration.
+    """Model that learns the interactions of a problem, shared by policies that differ only in exploration.
 
-    Exploration does not affect learning here. `batch` is the largest number of rows of an arm in one call of `learn`,
-    None for no limit. `seconds` is the time of learning so far, `train_seconds` that before the first step, and `peak`
-    is the peak memory in bytes.
+    Exploration does not affect learning here.
+
+    - problem, model: the problem, and the bandit that learns it.
+    - batch: largest number of rows of an arm in one call of `learn`, None for no limit.
+    - seconds: time of learning so far.
+    - train_seconds: time of learning before the first step.
+    - peak: peak memory in bytes.
     """
 
     problem: Problem
@@ -116,9 +120,10 @@ class RecommenderTrial:
                     model.learn(log.log, self.rewards(log.log), log.everyone)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return rows of results: for each policy one over all steps for known users, one for new users, one per step.
+        """Return rows of results for every policy: means over all steps for known and for new users, and every step.
 
-        Known users have features, new users have none. A trial of tuning has only the first of these rows.
+        Known users have features, new users have none. The rows of single steps are those of known users. A trial of
+        tuning has only the mean over all steps for known users.
         """
         rows = []
         for policy, model, points in zip(self.policies, self.models, self.points):
@@ -171,9 +176,10 @@ class RecommenderTrial:
 
 
 def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict[str, Any]]:
-    """Score the recommendations of a policy in one step, before the step is learned.
+    """Return measurements of the recommendations of a policy in one step, which are made before the step is learned.
 
-    The result has a dictionary of measurements for users with features, and one for users without, if there are any.
+    The result has a dictionary for users with features, and one for users without, if there are any. `number` is the
+    number of the step.
     """
     problem, bandit = model.problem, _with_exploration(model.model, policy.params.get("exploration"))
     mean = (0.0 if isinstance(bandit, ItemModelsPolicy) else 1.0) * problem.users.mean(axis=0, keepdims=True)

@@ -55,9 +55,9 @@ def order_prompts(order: int) -> Prompts:
 
 
 def add_shock(data: Prompts) -> Prompts:
-    """Return the prompts with a lower price of one model for some time.
+    """Return the prompts with other costs: in the middle third, the most expensive model is cheaper.
 
-    In the middle third of the prompts, the most expensive model costs CHEAP times its price.
+    Its costs are divided by 150 there.
     """
     dollars, n = data.dollars.copy(), len(data.rows)
     dollars[n // 3 : 2 * n // 3, int(dollars.mean(axis=0).argmax())] *= CHEAP
@@ -77,7 +77,11 @@ def static_mixture(data: Prompts, budget: float) -> float:
 
 
 def largest_window(dollars: np.ndarray, budget: float) -> float:
-    """Return the largest spending in WINDOW consecutive requests, relative to the budget for as many requests."""
+    """Return the largest spending in 200 consecutive requests, divided by the budget for as many requests.
+
+    `dollars` (n,) are the costs of the requests, and `budget` is the budget per request. The first 200 requests do
+    not count. If fewer than 200 requests are left, the result is 0.
+    """
     late = dollars[SETTLED:]
     if len(late) < WINDOW:
         return 0.0

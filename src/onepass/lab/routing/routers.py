@@ -18,10 +18,11 @@ def play_budgeted(
 ) -> Played:
     """Route the prompts with `Budgeted(ContextualBandit(outcomes=["dollars"]))`, and return the result.
 
-    - logged: number of first prompts that are routed at random, and left out of the result
+    - budget: largest mean cost of a request in dollars.
+    - logged: number of first prompts that are routed at random, and left out of the result.
     - announced: True if the bandit is given the mean cost of every model in the present third of the prompts, False if
-      it is always given that in the first third
-    - most: largest share of the prompts that the most expensive model may get
+      it is always given the mean cost in the first third.
+    - most: largest fraction of the prompts that the most expensive model may get.
     """
     names, rng = list(data.models), np.random.default_rng([seed, 1])
     dear = names[int(data.dollars.mean(axis=0).argmax())]
@@ -50,7 +51,8 @@ def play_budgeted(
 def play_pareto_bandit(data: Prompts, budget: float, seed: int) -> Played:
     """Route the prompts with the package ParetoBandit without prior knowledge, and return the result.
 
-    Contexts are whitened principal components of all prompts.
+    `data` are the prompts, and `budget` is the largest mean cost of a request in dollars. Contexts are whitened
+    principal components of all prompts.
     """
     import json
     import logging

@@ -19,7 +19,11 @@ LOSS = 0.05
 
 
 class Duel(NamedTuple):
-    """Bandit problem beside a rule: contexts `rows` (n, d), rewards (n, K), and the arms (n,) that the rule chooses."""
+    """Bandit problem beside a baseline rule.
+
+    `rows` (n, d) are the contexts, `rewards` (n, K) the rewards of all arms, and `rule` (n,) the arms that the baseline
+    rule chooses.
+    """
 
     rows: np.ndarray
     rewards: np.ndarray
@@ -40,8 +44,8 @@ class GivenArm(FieldArm):
 def make_duel(name: str, order: int, rounds: int, *, turns: bool = False) -> Duel:
     """Return a bandit problem with at most `rounds` rows of the data set `name`, and the arms of a baseline rule.
 
-    The rule is a logistic regression on the first FITTED rows. `order` is the seed of the order of the rows. If `turns`
-    is True, the meaning of the arms is permuted from round TURN on.
+    The rule is a logistic regression on the first 100 rows. `order` is the seed of the order of the rows. If `turns`
+    is True, the meaning of the arms is permuted from round 500 on.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -73,7 +77,7 @@ def play_free(duel: Duel, seed: int) -> np.ndarray:
 
 
 def play_guarded(duel: Duel, seed: int, by: str = "evidence") -> tuple[np.ndarray, np.ndarray]:
-    """Play `ContextualBandit` guarded by the baseline, and return rewards (n,) and shares (n,).
+    """Play `ContextualBandit` guarded by the baseline rule of `duel`, and return rewards (n,) and shares (n,).
 
     A share is the probability with which the bandit and not the rule decides. `by` is an argument of `Guarded`:
     "evidence" or "model", which determines how the share grows.
@@ -92,9 +96,10 @@ def play_guarded(duel: Duel, seed: int, by: str = "evidence") -> tuple[np.ndarra
 
 
 def least_ratio(rewards: np.ndarray, rule: np.ndarray) -> float:
-    """Return the smallest ratio, over all rounds, of the sum of rewards so far to that of the rule.
+    """Return the smallest ratio, over all rounds, of the player's sum of rewards so far to the rule's sum.
 
-    `rewards` and `rule` have shape (n,). The result is infinity if the rule earns 0.
+    `rewards` (n,) are the player's rewards, and `rule` (n,) the rule's rewards. The result is infinity if the rule
+    earns 0.
     """
     sums = np.cumsum(rule)
     known = sums > 0.0
@@ -102,5 +107,8 @@ def least_ratio(rewards: np.ndarray, rule: np.ndarray) -> float:
 
 
 def is_broken(rewards: np.ndarray, rule: np.ndarray) -> bool:
-    """Return True if, after any round, the sum of rewards is below 1 - LOSS times that of the rule."""
+    """Return True if, after any round, the player's sum of rewards is below 0.95 times the rule's sum.
+
+    `rewards` (n,) are the player's rewards, and `rule` (n,) the rule's rewards.
+    """
     return bool((np.cumsum(rewards) < (1.0 - LOSS) * np.cumsum(rule) - 1e-9).any())

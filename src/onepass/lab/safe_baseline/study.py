@@ -38,7 +38,11 @@ SEEDS = 17 * len(SETS)
 
 @dataclass(frozen=True)
 class Player:
-    """Player of a duel: "rule alone", "bandit alone", "guarded" or "guarded by the model"."""
+    """Player of a bandit problem beside a baseline rule.
+
+    `who` is "rule alone", "bandit alone", "guarded" or "guarded by the model". A guarded bandit decides with a
+    probability that depends on how its rewards compare with the rule's (`Guarded`).
+    """
 
     who: str
 

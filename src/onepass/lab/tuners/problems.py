@@ -35,12 +35,14 @@ def _log_distribution(low: float, high: float) -> Any:
 
 
 class Problem(NamedTuple):
-    """Function to minimize, with its settings.
+    """Function to minimize, and the settings that it takes.
 
     Parameters
     ----------
-    settings : Optuna's distribution of every setting, by name.
-    value : function of the settings to minimize.
+    settings : dict
+        Optuna's distribution of every setting, by name.
+    value : callable
+        Function that maps the settings, as a dictionary, to the value to minimize.
     """
 
     settings: dict[str, Any]

@@ -136,7 +136,10 @@ class TunerStudy:
 
 
 class TunerTrial:
-    """Trial of all tuners with one seed; only the seconds of `ask` and `tell` count."""
+    """Trial of all tuners on one function with one seed.
+
+    Seconds are those of the tuners' methods `ask` and `tell`, not of the function.
+    """
 
     def __init__(self, problem: Problem, policies: Sequence[Policy], seed: int) -> None:
         self.problem, self.policies, self.seed = problem, policies, seed

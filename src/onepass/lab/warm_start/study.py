@@ -22,9 +22,9 @@ COLD = "cold"
 
 @dataclass(frozen=True)
 class Start:
-    """Start of a bandit from a log, or with nothing if `log` is empty.
+    """Way in which a bandit starts: from a log, or with nothing if `log` is empty.
 
-    `log` and `logger` select the log of a `World`, and `trust` is an argument of `onepass.warm_start`.
+    `log` and `logger` name a log of a `World`, and `trust` is an argument of `onepass.warm_start`.
     """
 
     log: str = ""
@@ -61,9 +61,9 @@ class WorldGame:
 
 
 def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
-    """Return, by policy, the result of every seed divided by that of the bandit that starts with nothing.
+    """Return, by policy, a list of results divided by the result of the bandit that starts with nothing, one per seed.
 
-    Results are mistakes + 1, or rewards.
+    A result is the number of mistakes + 1 in problems that count mistakes, else the sum of rewards.
     """
     cold = {row["seed"]: row for row in rows if row["policy"] == COLD}
     found: dict[str, list[float]] = {}

@@ -25,9 +25,10 @@ EFFECTS = ("country", "topic", "author", "country_topic", "device_topic", "count
 
 
 class World(Protocol):
-    """Bandit problem with earlier data.
+    """Bandit problem for which earlier data exist.
 
-    `cold()` returns a new bandit, `source(log, logger)` the earlier data, and `play(bandit, rounds)` the rewards.
+    `cold()` returns a new bandit, `source(log, logger)` the earlier data, and `play(bandit, rounds)` the rewards that a
+    bandit earns.
     """
 
     name: str
@@ -50,10 +51,11 @@ class SetWorld:
 
     - "good": rewards are the true ones.
     - "swapped": the rewards of half of the arms, at least two, are exchanged.
-    - "other": rewards are those of a random linear model.
-    - "columns": half of the features are those of other rows.
+    - "other": rewards follow a random linear model.
+    - "columns": half of the features are taken from other rows.
 
-    The logger "uniform" chose arms at random; "bad" is a random linear rule, with a share FLOOR of random choices.
+    The logging policy "uniform" chose arms at random; "bad" is a random linear rule, with a fraction 0.2 of random
+    choices.
     """
 
     def __init__(self, seed: int, sets: Sequence[str] = SETS) -> None:
@@ -94,7 +96,7 @@ class SetWorld:
 
 
 class PromptWorld:
-    """Prompts for three language models; the first LOGGED prompts are a log in which models were chosen at random.
+    """Prompts for three language models; the first 600 prompts are a log in which models were chosen at random.
 
     A seed stands for an order of the prompts.
     """

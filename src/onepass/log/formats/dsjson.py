@@ -26,7 +26,7 @@ CLOSE = 1e-3  # between _label_probability and p: both may be rounded to single 
 
 
 class State(msgspec.Struct, omit_defaults=True):
-    """Value of the key VWState in a line of Decision Service JSON: the model's version `m`."""
+    """Value of the key VWState in a line of Decision Service JSON; `m` is the version of the model."""
 
     m: str | None = None
 

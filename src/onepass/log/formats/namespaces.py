@@ -24,7 +24,10 @@ def _escape(name: str) -> str:
 
 
 def namespaces(features: Any, name: str = DEFAULT) -> Iterator[Features]:
-    """Yield the namespaces (groups of features) of JSON features in their order, without empty ones."""
+    """Yield the namespaces (named groups of features) of JSON features in their order, without empty ones.
+
+    `name` is the namespace of features outside of any group.
+    """
     own: list[tuple[str, float]] = []
     inner: list[Features] = []
     for key, value in features.items():

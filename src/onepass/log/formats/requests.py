@@ -48,7 +48,10 @@ def request_from_decision(decision: Decision) -> Request | None:
 
 
 def request_with_rows(decision: Decision) -> Request | None:
-    """Return the request of a logged decision, also if contexts are rows of numbers and arms have names; else None."""
+    """Return the request of a logged decision whose contexts are records or rows of numbers.
+
+    Returns None if contexts are rows of numbers and arms have no names, or if contexts do not describe the arms.
+    """
     contexts, names = decision.contexts, decision.names
     if isinstance(contexts, dict) and not are_records(contexts):
         actions = contexts.get(MULTI, [])

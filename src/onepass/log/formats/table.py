@@ -256,7 +256,7 @@ def rows_of(events: Iterable[Event]) -> Iterator[Row]:
 def write(path: str | Path, events: Iterable[Event]) -> int:
     """Write events to a CSV file, which appears when it is complete, and return their number.
 
-    Columns are those of `rows_of`. Raises ValueError for an event with other columns than the first.
+    `rows_of` describes the columns. Raises ValueError for an event with other columns than the first.
     """
     count, columns, text = 0, None, io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

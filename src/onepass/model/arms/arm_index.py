@@ -19,7 +19,7 @@ INDEX_LOCK = open_at_fork(threading.RLock())  # of all bandits: held for a momen
 
 
 class ArmIndex:
-    """Names of arms and the ids of their models.
+    """Names of arms, with the id of each arm's model.
 
     The latest request is cached, because the same arms are usually offered again and again.
     """

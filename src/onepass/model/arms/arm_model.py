@@ -43,7 +43,7 @@ class ArmContents(NamedTuple):
 @final
 @savable
 class ArmModel(files.Owner):
-    """One arm of models per arm, exported by `ArmModels.export_arm` and imported by `ArmModels.import_arm`.
+    """Model of a single arm, exported by `ArmModels.export_arm` and imported by `ArmModels.import_arm`.
 
     It is saved, copied and sent like every other object: `save`, `onepass.to_bytes`, pickle.
 

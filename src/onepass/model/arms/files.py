@@ -59,9 +59,9 @@ def pack_state(learned: ArmModelsState, index: ArmIndex, pipeline: FeaturePipeli
 def unpack_state(
     held: files.StateSource, learned: ArmModelsState, pipeline: FeaturePipeline, estimator: Disjoint | Hybrid
 ) -> SavedArmModels:
-    """Return the contents `held` by a file or copy; raise ValueError if its parts contradict each other.
+    """Return the contents `held` by a file or copy of models per arm; raise ValueError if they are inconsistent.
 
-    `learned` is the state of a model that has not learned.
+    `learned` is the state of a model that has not learned, `pipeline` its feature map, and `estimator` its estimator.
     """
     initial = SavedArmModels(
         names=object_array([]),

@@ -38,7 +38,10 @@ def learn(
     values: np.ndarray,
     names: Any,
 ) -> ArmModelsState:
-    """Return the models' state after learning rows, as `learn_rows` with the same arguments, but faster for one row."""
+    """Return the models' state after learning rows, like `learn_rows`, but faster for a single row.
+
+    The arguments are those of `learn_rows`.
+    """
     if len(names) > 1 or learned.shared != () or right.shape[1]:
         return learn_rows(learned, index, pipeline, rows, right, values, names)
     rows = pipeline.advance(rows)
@@ -63,7 +66,8 @@ def check_pairs(pipeline: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndar
 def check_rounds(pipeline: FeaturePipeline, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return checked contexts (T, K or 1, dim) and rewards (T, K) of recorded rounds.
 
-    Raises ValueError if shapes or numbers are wrong.
+    Raises ValueError if shapes or numbers are wrong, if the feature map `pipeline` takes factors, or if `nu` is not
+    None.
     """
     if pipeline.factors:
         raise ValueError("play takes full contexts, not factors; use decide and learn")
@@ -89,9 +93,14 @@ def learn_rows(
 ) -> ArmModelsState:
     """Return the models' state after learning n checked contexts.
 
-    The contexts are rows (n, dim) with right (n, 0), or factors rows (n, d_u) and right (n, d_a). values (n,) are the
-    rewards, and `names` the arms. Raises ValueError, before anything has changed, if an arm's factor has another
-    direction than before although arms rely on it (rank_one.py), or if a feature is not finite.
+    - learned, index: state of the models, and the names of arms, which are updated.
+    - pipeline: feature map.
+    - rows, right: contexts, either rows (n, dim) and an empty array (n, 0), or factors (n, d_u) and (n, d_a).
+    - values (n,): rewards.
+    - names: the arm of each context.
+
+    Raises ValueError, before anything has changed, if a feature is not finite, or if an arm's factor has another
+    direction than before although the arm relies on it (rank_one.py).
     """
     codes: dict[Hashable, int] = {}
     group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)

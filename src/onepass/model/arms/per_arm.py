@@ -60,7 +60,8 @@ def _check_estimator(value: Any) -> Estimator:
 class PerArm:
     """Base class of `Disjoint` and `Hybrid`, estimators with parameters for each arm.
 
-    `arms` is the estimator with which every arm begins, and `shared` that of a shared part, if there is one.
+    `arms` is the estimator with which every arm begins, and `shared` the estimator of a part that all arms share, if
+    there is one.
     """
 
     arms: Any

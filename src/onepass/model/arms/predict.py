@@ -63,10 +63,10 @@ def evaluate(
 def evaluate_rows(
     learned: ArmModelsState, arm_ids: np.ndarray, rows: np.ndarray, extra: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return predictions (K,) and x^T A^-1 x (K,) of arms for rows (K or 1, width), and rows (K, k) of the shared part.
+    """Return predictions (K,) and x^T A^-1 x (K,) of arms for rows x, and rows (K, k) of the shared part.
 
-    A is an arm's design. The rows of a hybrid model's shared part start from `extra`; None stands for the rows
-    themselves.
+    A is an arm's design. `arm_ids` (K,) are the arms' ids, and `rows` is (K, width), or (1, width) for all arms. Only a
+    hybrid model has a shared part: its rows are computed from `extra` (K, k), or from `rows` if that is None.
     """
     if learned.shared == ():
         extra = np.empty((len(arm_ids), 0), rows.dtype)
@@ -154,10 +154,9 @@ def reward_residuals(
 
 
 def parameter_of(learned: ArmModelsState, pipeline: FeaturePipeline, arm_id: int, width: int) -> np.ndarray:
-    """Return theta_a (width,) of the arm with an id, or beta + theta_a in a hybrid model.
+    """Return the parameter theta_a (width,) of the arm with the id `arm_id`, or beta + theta_a in a hybrid model.
 
-    theta_a is the arm's parameter, and beta that of the shared part. Raises ValueError if the arm learns only one of
-    two factors.
+    beta is the parameter of the part that all arms share. Raises ValueError if the arm learns only one of two factors.
     """
     shared = learned.shared
     if shared == ():

@@ -76,6 +76,7 @@ def sides_of(
 def side(state: Mixture, forest: Any, x: np.ndarray, slot: int, sign: float, names: tuple[str, ...]) -> Side:
     """Return the contributions of the columns of a row to one arm's mean and squared width.
 
+    - state: the averaged models.
     - forest: the trees beside the models, or ().
     - x (d,): the row.
     - slot: index of the arm's models.

@@ -58,7 +58,7 @@ class Columns:
         return self._dense(self.records.pairs(records))
 
     def rows_of_terms(self, every: list[dict[str, float]]) -> np.ndarray:
-        """Return rows (n, width) for dictionaries {term: number}, without learning them."""
+        """Return rows (n, width) for a list `every` of n dictionaries {term: number}, without learning them."""
         return self._dense(self.records.pairs_of_terms(every))
 
     def advance(self, found: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:

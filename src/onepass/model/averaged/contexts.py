@@ -51,10 +51,11 @@ class Contexts(ABC):
 
     @abstractmethod
     def requests(self, contexts: Any, count: int) -> tuple[bool, np.ndarray, Sequence[Any]]:
-        """Return (single, rows, given) for contexts of decisions among `count` arms.
+        """Return (single, rows, given) for the contexts of n decisions among `count` arms.
 
-        single: True for a single decision; rows (n, count or 1, width); given: the n contexts in the form that
-        `evidence` takes.
+        - single: True for a single decision.
+        - rows (n, count or 1, width): rows of numbers.
+        - given: the n contexts in the form that `evidence` takes.
         """
 
     @abstractmethod
@@ -70,13 +71,14 @@ class Contexts(ABC):
     def examples(self, contexts: Any, arm: Any) -> tuple[bool, Sequence[Any], list[Any]]:
         """Return (single, examples, arms) for contexts to be learned.
 
-        single: True for a single context; examples: the contexts in the form that `advance` takes; arms: the arm of
-        each.
+        - single: True for a single context.
+        - examples: the contexts in the form that `advance` takes.
+        - arms: the arm of each context.
         """
 
     @abstractmethod
     def recall(self, slots: list[tuple[Any, int]]) -> Sequence[Any]:
-        """Return, for every pair (decision, slot), the example for `advance`, read from the decision's record."""
+        """Return what `advance` learns of each pair (decision, slot) in `slots`, read from the decision's record."""
 
     @abstractmethod
     def reread(self, decision: Any) -> np.ndarray:
@@ -94,7 +96,10 @@ class Contexts(ABC):
         """Return checked contexts (T, K or 1, width) and rewards (T, K) of T recorded rounds with K arms."""
 
     def users(self, contexts: Any) -> tuple[int, Callable[[slice], Any]] | None:
-        """Return the number of users, and a function from a slice to these users' contexts; None for plain rows."""
+        """Return the number of users in contexts, and a function that returns the contexts of a slice of users.
+
+        Returns None if contexts are plain rows, which need no such function.
+        """
         return None
 
     @abstractmethod

@@ -285,7 +285,7 @@ def cut(square, norm, learned):
 
 @compiled
 def places_of(state, slots):
-    """Return `slots` (K,), the indices of arms' models, with NEVER in place of arms that count as unknown.
+    """Return `slots` (K,), the indices of arms' models, with -1 in place of arms that count as unknown.
 
     An arm counts as unknown if it has no rows, or if its few rewards tell little (rare_rewards.py).
     """
@@ -375,7 +375,7 @@ def survey(state, rows, slots):
 def survey_sketches(state, rows, slots):
     """Return predicted means and widths (K,) of K arms with sketches, and the factor of widths in units of rewards.
 
-    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches, NEVER
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches, -1
     for unknown arms.
     """
     reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
@@ -581,9 +581,9 @@ def make_plan(views_made: tuple[View, View, View], used: np.ndarray) -> np.ndarr
 def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
     """Return a mask (M,) of the models to use for these rows (n, d).
 
-    Wide rows that are mostly zeros use the linear model on raw columns alone. If they have more than WIDE columns, no
+    Wide rows that are mostly zeros use the linear model on raw columns alone. If they have more than 300 columns, no
     model is used, because sketches take their place. All other rows use the other models: kernel models only if
-    `landmarks` is above 0, and the model on ranks only if `ranked` is True and there are at most WIDE columns.
+    `landmarks` is above 0, and the model on ranks only if `ranked` is True and there are at most 300 columns.
     """
     if rows.shape[1] > FEW_COLUMNS and np.mean(rows == 0.0) > SPARSE:
         return (np.arange(len(MODELS)) == SPARSE_MODEL) & (rows.shape[1] <= WIDE)
@@ -603,7 +603,7 @@ def bytes_of(plan: np.ndarray, dim: int, size: int) -> int:
 
 
 def grown(state: Mixture, slots: int) -> Mixture:
-    """Return the state of averaged models with room for `slots` arms."""
+    """Return the state of averaged models with its arrays enlarged to hold `slots` arms."""
     sizes, before = state.plan[:, SIZE], len(state.last)
     more = state._replace(
         theta=lazy_zeros(slots, int(sizes.sum()), dtype=np.float32),

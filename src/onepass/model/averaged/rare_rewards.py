@@ -44,7 +44,7 @@ COUNTS, SUMS, LENGTHS = range(3)  # rows of an arm's tails, (3, SIZES)
 def note_size(tails, reward, middle, most, learned):
     """Count a reward of an arm by its size class, and return the class and the limit at which the reward is clipped.
 
-    - tails (3, SIZES): statistics of the arm, updated in place. For each size class they are the number of rewards, the
+    - tails (3, 12): statistics of the arm, updated in place. For each size class they are the number of rewards, the
       sum of what clipping removed, and the sum of the absolute values of what clipping removed.
     - middle: median of all rewards.
     - most: basic limit of the distance from the median; 0 for none.
@@ -81,7 +81,7 @@ def clip_of(tails, most, learned):
 
 @compiled
 def add_cut(tails, size, cut):
-    """Add to an arm's statistics tails (3, SIZES) the amount `cut` that clipping removed from a reward of this size."""
+    """Add to an arm's statistics tails (3, 12) the amount `cut` that clipping removed from a reward of this size."""
     if size > 0:
         tails[SUMS, size - 1] += cut
         tails[LENGTHS, size - 1] += abs(cut)
@@ -91,7 +91,7 @@ def add_cut(tails, size, cut):
 def tail_of(tails, learned):
     """Return the mean of what clipping removed from an arm's rewards, 0 unless such rewards recur.
 
-    `tails` (3, SIZES) are the arm's statistics of clipped rewards, and `learned` is its number of rows.
+    `tails` (3, 12) are the arm's statistics of clipped rewards, and `learned` is its number of rows.
     """
     above = 0.0
     for k in range(SIZES, 0, -1):
@@ -132,6 +132,6 @@ def has_many_repeats(repeats, learned, known, arms):
 def has_paid(tails):
     """Return True if an arm has had a reward far from the median, of size class 2 or more.
 
-    `tails` (3, SIZES) are the arm's statistics of clipped rewards by size class.
+    `tails` (3, 12) are the arm's statistics of clipped rewards by size class.
     """
     return tails[COUNTS, 1:].sum() > 0.0

@@ -103,7 +103,7 @@ class Remaking(NamedTuple):
 
 
 def spare(warm_up: int) -> int:
-    """Return the number of rows that are stored in addition to those of the warm-up."""
+    """Return how many rows are stored in addition to the rows of the warm-up."""
     return 16 + warm_up // 4
 
 
@@ -194,7 +194,7 @@ def go_on(state: Mixture, remaking: Remaking, arms: int, memory: float, seed: in
 def step_cost(remaking: Remaking) -> int:
     """Return the cost of the next step of a rebuilding, in elementary operations.
 
-    For a step that learns rows again, it is the cost of AT_LEAST rows.
+    For a step that learns rows again, it is the cost of 8 rows.
     """
     count, stage, done, _, landmarks, across, _ = remaking.progress.tolist()
     dim = remaking.fold.shape[1]
@@ -220,7 +220,7 @@ def row_cost(models: Mixture | Remaking) -> int:
 def begun_rows(made: Mixture, first: int, most: float) -> int:
     """Return the index after the last stored row, from `first` on, that can be learned again at the cost `most`.
 
-    At least AT_LEAST rows are taken, whatever they cost. The models of the rows' arms are initialized in `made`, which
+    At least 8 rows are taken, whatever they cost. The models of the rows' arms are initialized in `made`, which
     costs as much as learning a row.
     """
     cost, last, known = row_cost(made), first, made.last.tolist()

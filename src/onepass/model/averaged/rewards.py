@@ -130,7 +130,7 @@ def rarest(numbers):
 
 @compiled
 def has_many_values(rewards):
-    """Return True if more than the fraction OTHERS of all rewards differ from the two most frequent values."""
+    """Return True if more than 5% of all rewards differ from the two most frequent values."""
     numbers, two = rewards.numbers, 0.0
     for i in range(CANDIDATES):
         two += numbers[TIMES + i]
@@ -153,7 +153,7 @@ def prior(rewards):
 
 @compiled
 def worse(rewards):
-    """Return True if the recent mean reward is WORSE standard errors below the mean of all rewards."""
+    """Return True if the recent mean reward is more than one standard error below the mean of all rewards."""
     numbers = rewards.numbers
     mean = numbers[TOTAL] / numbers[SEEN]
     variance = max(numbers[SQUARES] / numbers[SEEN] - mean * mean, 0.0) / (2.0 * RECENT - 1.0)

@@ -181,7 +181,7 @@ def raw_alone(rows: np.ndarray) -> tuple[View, View, View]:
 
 
 def rank_columns(view: View, rows: np.ndarray, varies: np.ndarray, first: int) -> tuple[View, np.ndarray]:
-    """Return the feature map on ranks, extended by AT_ONCE columns from `first` on, and their scores (n, AT_ONCE).
+    """Return the feature map on ranks, extended by 64 columns from `first` on, and their scores (n, 64).
 
     - rows (n, d): the rows to rank.
     - varies (d,): False for constant columns, which get score 0.
@@ -228,8 +228,8 @@ def ranked(columns: np.ndarray, varies: np.ndarray) -> tuple[np.ndarray, np.ndar
 def knots_among(opens: np.ndarray) -> np.ndarray:
     """Return flat indices (d, Q) of the values of sorted columns (d, n) at which piecewise linear functions have knots.
 
-    `opens` (d, n) is True at the first entry of every distinct value. Knots are all distinct values, or KNOTS of them
-    at equal steps; columns with fewer repeat the last.
+    `opens` (d, n) is True at the first entry of every distinct value. Knots are all distinct values, or 64 of them at
+    equal steps; columns with fewer repeat the last.
     """
     values = opens.sum(axis=1)[:, None]
     steps = np.arange(min(int(values.max()), KNOTS))
@@ -259,7 +259,7 @@ def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray
 
 
 def view_fits(view: View, dim: int) -> bool:
-    """Return True if loaded shapes are those of a feature map for `dim` columns."""
+    """Return True if the shapes of a feature map read from a file fit rows with `dim` columns."""
     count, across = len(view.landmarks), view.span.basis.shape[1]
     return (
         view.landmarks.shape == (count, across + 2 if across else dim)

@@ -88,9 +88,12 @@ class Columns:
 class Cells(NamedTuple):
     """K actions of an interval with their spline features.
 
-    `actions` (K,) are the actions, `psi` (K, 8) their spline functions (splines.py), and `odds` (K,) the log odds of a
-    sale before learning. `grid` is True if the actions are the centres of the interval's 64 equal cells in order.
-    `facts` describes the interval in a decision's record.
+    - interval: the interval.
+    - actions (K,): the actions.
+    - psi (K, 8): values of the 8 spline functions at the actions (splines.py).
+    - odds (K,): log odds of a sale before learning.
+    - grid: True if the actions are the centres of the interval's 64 equal cells in order.
+    - facts: description of the interval for a decision's record.
     """
 
     interval: Interval

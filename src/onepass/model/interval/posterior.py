@@ -53,13 +53,16 @@ _potrf, _potri, _trtrs = get_lapack_funcs(("potrf", "potri", "trtrs"), (np.empty
 class Learned(NamedTuple):
     """Arrays that a `SplinePosterior` has learned from rows z (d,) with targets y and weights w.
 
-    `gram` (d, d) and `moment` (d,) are the sums of w z z^T and of w z y. `tally` (3,) holds the number of rows, the sum
-    of y and the sum of y^2. `choice` (3,) are the indices of the prior's scale, interaction strength and smoothness on
-    their grids. `inverse` (d, d) is A^-1, where A is `gram` plus the prior's precision, `theta` (d,) the estimate, and
-    `noise` (1,) is the noise variance. `due` (1,) is the number of rows at which the next fit is made, and `tries` (1,)
-    counts the neighbouring grid points tried one at a time. The first rows of sales are `first_x` (256, columns),
-    `first_psi` (256, 8), and `first_y` (256, 4), which holds y, the known log odds, w and the target of the Newton
-    step. These arrays have no rows if rewards are learned.
+    - gram (d, d), moment (d,): sums of w z z^T and of w z y.
+    - tally (3,): number of rows, sum of y and sum of y^2.
+    - choice (3,): indices of the prior's scale, interaction strength and smoothness on their grids.
+    - inverse (d, d): A^-1, where A is `gram` plus the prior's precision.
+    - theta (d,): the estimate.
+    - noise (1,): noise variance.
+    - due (1,): number of rows at which the next fit is made.
+    - tries (1,): number of neighbouring grid points tried one at a time.
+    - first_x (256, columns), first_psi (256, 8), first_y (256, 4): the first rows of sales; `first_y` holds y, the
+      known log odds, w and the target of the Newton step. Without `demand` they have no rows.
     """
 
     gram: np.ndarray
@@ -257,7 +260,7 @@ class SplinePosterior:
 
     @staticmethod
     def allows(choice: np.ndarray) -> bool:
-        """Return True if three numbers are valid indices on the grids of the prior's parameters."""
+        """Return True if the three numbers in `choice` are valid indices on the grids of the prior's parameters."""
         return all(0 <= place < len(grid) for place, grid in zip(choice.tolist(), GRIDS, strict=True))
 
     # ---- predictions ----

@@ -46,9 +46,10 @@ class Expansion(NamedTuple):
 def make_expansion(
     state: KernelState, kernel: Kernel, points: np.ndarray, reg: float, fixed: bool, normalize: bool
 ) -> Expansion:
-    """Return arms at points (m, dim) in the form by which means and widths are sums over the model's points.
+    """Return one or two arms at points (m, dim) in terms of the points on which the model's posterior is based.
 
-    `fixed` is True if the model's points are arms themselves; `reg` and `normalize` are those of the model.
+    Means and widths are sums over these points. `fixed` is True if the model's points are arms themselves. `reg` and
+    `normalize` are arguments of the model.
     """
     members = state.members[: state.n_rows]
     names = [f"arm{place}" for place in members] if fixed else [f"point{i}" for i in range(state.n_rows)]

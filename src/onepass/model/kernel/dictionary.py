@@ -122,8 +122,9 @@ def play_outside_dictionary(state, least, stale, place, reward, reg, copies, cha
     """Learn a reward of the stored point with index `place` without adding the point to the dictionary, and return 0.
 
     This is done only if the `residual_variance` of the point is from 0 to `least`. Otherwise nothing is learned, and
-    the function returns the residual variance, so that the caller can add the point to the dictionary. `stale`,
-    `copies` and `chance` are the arguments of `count_play`, and `reg` is the variance of the noise.
+    the function returns the residual variance, so that the caller can add the point to the dictionary. `stale` is
+    added to the sum that decides when the dictionary is drawn again. `copies` and `chance` are the point's number of
+    copies and its probability in an incremental dictionary, and `reg` is the variance of the noise.
     """
     rest = residual_variance(state, place)
     if rest < 0.0 or rest > least:
@@ -138,8 +139,9 @@ def play_and_join(state, row, rest, stale, place, reward, reg, copies, chance):
     """Add the stored point with index `place` to the dictionary, and learn its reward.
 
     `row` holds the kernel between the point and all stored points, and `rest` is the point's `residual_variance`. An
-    empty `row` means that the dictionary's points explain it already, so it does not join. `stale`, `copies` and
-    `chance` are the arguments of `count_play`, and `reg` is the variance of the noise.
+    empty `row` means that the dictionary's points explain it already, so it does not join. `stale` is added to the sum
+    that decides when the dictionary is drawn again. `copies` and `chance` are the point's number of copies and its
+    probability in an incremental dictionary, and `reg` is the variance of the noise.
     """
     if row.size > 0:
         add_to_dictionary(state, row, place, reward, rest, reg)

@@ -189,7 +189,7 @@ class ExactPosterior(KernelPosterior):
 def root_of(gram: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
     """Return a root F (r, n) of a positive semi-definite matrix: F^T F = gram (n, n), up to 1e-9 of a diagonal entry.
 
-    If `gram` is the difference between a matrix with the diagonal prior (n,) and another one, parts below ROUNDING of
+    If `gram` is the difference between a matrix with the diagonal prior (n,) and another one, parts below 1e-13 of
     the prior are dropped as rounding.
     """
     own = np.diagonal(gram)

@@ -78,7 +78,11 @@ def from_sklearn(kernel: Kernel, found: Any) -> Kernel:
 def fit_kernel(
     kernel: Kernel, reg: float, rows: np.ndarray, rewards: np.ndarray, normalize: bool
 ) -> tuple[Kernel, float]:
-    """Return the kernel, times a fitted variance, and the reg that maximize the marginal likelihood of rewards (n,)."""
+    """Return the kernel and the noise variance that maximize the marginal likelihood of rewards (n,) at rows (n, dim).
+
+    The kernel returned is the given one with fitted parameters, times a fitted variance. The fit starts from `kernel`
+    and `reg`. If `normalize` is True, rewards are centred and scaled first.
+    """
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning

@@ -37,7 +37,10 @@ def check_mergeable(mine: Contents, its: Contents) -> None:
 
 
 def merge_tallies(mine: np.ndarray, its: np.ndarray) -> np.ndarray:
-    """Return the sum of two reward statistics: number of plays, mean, and sum of squares about the mean."""
+    """Return the reward statistics of all plays of two models.
+
+    `mine` and `its` are the statistics of each model: number of plays, mean, and sum of squares about the mean.
+    """
     tally, gap, rounds = mine.copy(), its[CENTRE] - mine[CENTRE], mine[ROUNDS] + its[ROUNDS]
     if rounds:
         tally[CENTRE] += gap * its[ROUNDS] / rounds

@@ -45,7 +45,8 @@ class KernelPosterior(ABC):
     """Base class of posteriors of a function f under a kernel and noise variance reg, for a table of points.
 
     - points (n, dim): the initial table, or (0, 0) if it is not known yet.
-    - state, kernel, reg: the present ones.
+    - state: plays, and the arrays computed from them.
+    - kernel, reg: kernel and noise variance in use.
     - coins: random generator by which a dictionary is drawn, if any.
     - copies: number of rows of `KernelState.copies`.
     - root (r, n): matrix from which draws at a fixed table are made, cached at its first use.
@@ -118,11 +119,11 @@ class KernelPosterior(ABC):
 
     @abstractmethod
     def weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weights of kernel values in predictions: (used, 2) for means, and (used,) for the variance.
+        """Return the weights of kernel values in predictions at an arm: (used, 2) for means, (used,) for the variance.
 
-        `near` (used,) holds the kernel k between an arm and the points that the posterior is based on. The first column
-        is for rewards, the second for the constant reward 1. The variance is k(x, x) / reg minus k^T times the last
-        weights.
+        `near` (used,) holds the kernel k between the arm and the points that the posterior is based on. A mean is k^T
+        times a column of the first array: column 0 for the rewards, column 1 for rewards that are all 1. The variance
+        is k(x, x) / reg minus k^T times the second array.
         """
 
     @property

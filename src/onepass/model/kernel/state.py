@@ -192,7 +192,7 @@ def reward_units(state: KernelState, normalize: bool) -> tuple[float, float]:
 
 @compiled
 def in_reward_units(means, ones, variances, centre, scale):
-    """Return posterior means and widths in units of rewards, from those of normalized rewards.
+    """Return posterior means and widths in units of rewards, computed from the posterior of normalized rewards.
 
     Rewards were normalized by `centre` and `scale`. `ones` are the means if all rewards were 1. The width is scale *
     sqrt(variance).

@@ -57,8 +57,11 @@ register_url_convertor("rest", Rest())
 class Operation(NamedTuple):
     """One operation of Personalizer's API.
 
-    `path` has `*` for each segment that the caller chooses. A key needs `role` to call it. `code` is the error code of
-    an invalid request. `handler` answers a call.
+    - methods: HTTP methods.
+    - path: path, with `*` for each segment that the caller chooses.
+    - role: role that a key needs for the operation.
+    - code: error code of an invalid request.
+    - handler: function that answers a call.
     """
 
     methods: tuple[str, ...]

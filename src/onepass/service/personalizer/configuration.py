@@ -38,7 +38,7 @@ FOR_EVER = -1
 class ServiceConfiguration(Body, frozen=True, kw_only=True):
     """Body of a request that sets Personalizer's service configuration.
 
-    Its fields are those of the API in snake case. A field that is None leaves the value as it is.
+    The fields have the names of Personalizer's API, in snake case. A field that is None leaves the value as it is.
     """
 
     reward_wait_time: str | None = None
@@ -110,7 +110,10 @@ def change_settings(loop: Loop, new: LoopSettings) -> None:
 
 
 def follow_policy(loop: Loop, name: str, arguments: str) -> None:
-    """Change the exploration of a loop to that of a named policy."""
+    """Change the exploration of a loop to that which a policy's `arguments`, in Vowpal Wabbit's syntax, ask for.
+
+    `name` is the name of the policy.
+    """
     change_settings(loop, set_policy(pending_settings(loop), name, arguments))
 
 

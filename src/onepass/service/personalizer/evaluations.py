@@ -158,7 +158,10 @@ async def start_evaluation(call: Call, identity: str) -> None:
 
 
 def make_policies(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[PolicyRun]:
-    """Make the policies of an evaluation. Raises Problem for wrong arguments."""
+    """Return the policies of an evaluation: the loop's own, the baseline, a random one, and the policies `chosen`.
+
+    `chosen` holds (name, arguments in Vowpal Wabbit's syntax, source). Raises Problem for wrong arguments.
+    """
     policies = [PolicyRun("Online", policy_json(loop.settings)["arguments"], "Online"),
                 PolicyRun("Baseline", "", "Baseline"), PolicyRun("Random", "", "Random")]  # fmt: skip
     for name, text, source in chosen:
@@ -201,7 +204,10 @@ def evaluation_summary(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def preview_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
-    """Return the evaluation `found` in the form of 2022-09-01-preview, with the time series that the query selects."""
+    """Return the evaluation `found` as plain data in the form of Personalizer's API of 2022-09-01-preview.
+
+    It contains the time series that the query of the request `call` selects.
+    """
     query = call.request.query_params
     minutes = query.get("intervalInMinutes", f"{INTERVALS[0]}")
     if minutes not in map(str, INTERVALS):
@@ -230,7 +236,7 @@ def preview_form(found: dict[str, Any], call: Call) -> dict[str, Any]:
 
 
 def v1_form(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the evaluation `found` in the form of v1.0."""
+    """Return the evaluation `found` as plain data in the form of version v1.0 of Personalizer's API."""
     said = {name: found[name] for name in ("id", "name", "startTime", "endTime", "jobId")}
     results = []
     for one in found.get("policies", ()):

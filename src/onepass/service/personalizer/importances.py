@@ -82,7 +82,7 @@ def feature_scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
 
 
 def sample_decisions(loop: Loop, begins: int, ends: int) -> list[Decision]:
-    """Return up to LOOKED (1,000) decisions from `begins` to `ends` (microseconds), evenly spaced."""
+    """Return up to 1,000 decisions from `begins` to `ends` (microseconds), evenly spaced."""
     kept, step, number = list[Decision](), 1, 0
     for record in loop.store.read(seq_before(loop.store, begins), None, ("decision",), loop.name):
         if record.time > ends or not loop.writer.is_alive():

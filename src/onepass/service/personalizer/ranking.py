@@ -104,8 +104,12 @@ def make_request(
 ) -> DecideRequest:
     """Return a request of the native API from the parts of a Personalizer request.
 
-    `event` is the id of the decision, and `defer` is True if it counts only once it is activated. Raises ValueError if
-    the loop takes numbers and a feature is not a number.
+    - actions: arms on offer, with their features.
+    - excluded: ids of actions that must not be chosen.
+    - event: id of the decision.
+    - defer: True if the decision counts only once it is activated.
+
+    Raises ValueError if the loop takes numbers and a feature is not a number.
     """
     kind = RecordsRequest if takes_records(loop.settings) else DecideRequest
     arms = [{"id": action.id, "features": merge_features(action.features)} for action in actions]
@@ -142,7 +146,7 @@ def reinsert_excluded(ranking: list[dict[str, Any]], names: list[str], excluded:
 def explain_ranking(loop: Loop, record: Decision, found: DecideAnswer) -> list[dict[str, Any]]:
     """Return the contributions of features to the means of the first arms of a ranking, by the serving model.
 
-    `record` is the record of the decision, and `found` its answer. At most EXPLAINED arms are explained.
+    `record` is the record of the decision, and `found` its answer. At most 50 arms are explained.
     """
     arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
     said = []
