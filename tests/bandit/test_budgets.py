@@ -63,6 +63,29 @@ def test_a_budget_is_kept_at_every_decision_and_spent_where_it_pays():
     assert router.budgets["dollars"].spent == pytest.approx(dollars.sum())
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_windows_keep_their_part_though_some_costs_are_ten_times_the_usual(seed):
+    router, rng, dollars = op.Budgeted(bandit(), {"dollars": op.Budget(1.0)}), np.random.default_rng(seed), []
+    prices = {"cheap": {"dollars": 0.1}, "dear": {"dollars": 2.0}}
+    for _ in range(700):
+        decision = router.decide(np.array([rng.uniform(), 1.0]), ARMS, costs=prices, now=0.0)
+        paid = (0.1, 2.0)[decision.index] * (6.4 if rng.random() < 0.03 else 0.64)
+        router.learn(decision, float(decision.index), outcomes={"dollars": paid}, now=0.0)
+        dollars.append(paid)
+    windows = np.convolve(dollars[200:], np.ones(200), "valid") / 200.0
+    assert windows.max() <= 1.05
+    assert np.mean(dollars) > 0.65  # a reserve is held for costs that are larger than all before
+
+
+def test_a_dear_arm_without_a_price_is_played_as_soon_as_its_predicted_cost_was_saved():
+    router, rng, dollars = op.Budgeted(bandit(), {"dollars": op.Budget(1.0)}), np.random.default_rng(0), []
+    for _ in range(300):
+        decision = router.decide(np.array([rng.uniform(), 1.0]), ARMS, now=0.0)
+        dollars.append((0.2, 12.0)[decision.index] * rng.uniform(0.5, 1.5))
+        router.learn(decision, float(decision.index), outcomes={"dollars": dollars[-1]}, now=0.0)
+    assert 0.75 < np.mean(dollars) <= 1.0
+
+
 def test_a_budget_that_no_arm_fits_plays_the_cheapest_and_says_so():
     router = op.Budgeted(bandit(), {"dollars": op.Budget(0.1)})
     arms, _, _ = play(router, 60)

@@ -171,6 +171,13 @@ def test_models_that_learn_the_reward_alone_refuse_outcomes_in_one_sentence(make
         make()
 
 
+def test_outcomes_are_named_before_anything_is_learned():
+    bandit = op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM))))
+    bandit.learn(bandit.decide(np.ones(DIM), ARMS), 1.0)
+    with pytest.raises(ValueError, match="before anything is learned"):
+        op.Bandit(bandit.model, outcomes=["dollars"])
+
+
 @pytest.mark.parametrize("names", ["dollars", [], ["a", "a"], ["reward"], ["arms"], [1], [""]])
 def test_names_of_outcomes_are_distinct_strings(names):
     with pytest.raises(ValueError, match="outcomes must be distinct names"):

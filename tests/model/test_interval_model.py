@@ -8,7 +8,7 @@ import pytest
 
 import onepass as op
 from onepass.model.interval.interval import CELLS
-from onepass.model.interval.posterior import SplinePosterior
+from onepass.model.interval.posterior import FIRST_REWARD, SplinePosterior
 from onepass.model.interval.splines import KEPT, SPLINES, b_splines, smooth_basis, smooth_functions
 
 PRICES = op.Interval(4.0, 40.0, log=True)
@@ -50,9 +50,10 @@ def test_the_posterior_is_that_of_dense_ridge_regression_after_columns_have_grow
     covariance = np.eye(len(y)) + (z * variances) @ z.T
     noise, n = (y @ np.linalg.solve(covariance, y) + 0.5 * y.var(ddof=1)) / (len(y) + 1.0), len(y)
     log_det = np.linalg.slogdet(covariance)[1]
+    prior = -0.5 * float(((posterior.choice - np.array(FIRST_REWARD)) ** 2).sum())
     found = posterior.fit_of(posterior.choice)
     assert found.noise == pytest.approx(noise, rel=1e-8)
-    assert found.evidence == pytest.approx(-0.5 * log_det - 0.5 * (n + 1.0) * np.log(noise), rel=1e-8)
+    assert found.evidence == pytest.approx(-0.5 * log_det - 0.5 * (n + 1.0) * np.log(noise) + prior, rel=1e-8)
     x = np.array([1.0, 0.3, -2.0])
     mean, spread = posterior.moments(x)
     each = np.kron(x[:, None], np.eye(KEPT))

@@ -107,3 +107,25 @@ MODELS = {
 def test_a_model_keeps_the_contract(name, reg):
     make, context, names, observe_arm = MODELS[name](reg)
     assert "keeps the contract" in check_model(make, context, names, observe_arm=observe_arm)
+
+
+@pytest.mark.parametrize("draws", [4, 100])  # fewer and more than the columns of an arm: directions, or arms together
+def test_top_two_sampling_chooses_alike_from_factors_and_from_their_rows(draws):
+    rng, rounds = np.random.default_rng(5), 40
+    make = lambda **more: op.Bandit(  # noqa: E731
+        op.Ridge(op.Exact(dim=LEFT * RIGHT, reg=0.3)), exploration=op.TopTwo(draws=draws), seed=7, **more
+    )
+    factors, rows = make(features=op.features.OuterProduct(left=LEFT, right=RIGHT)), make()
+    left, right, rewards = (rng.standard_normal((rounds, n)) for n in (LEFT, RIGHT, 1))
+    factors.learn(op.Factors(left, right), rewards[:, 0])
+    rows.learn(outer(left, right), rewards[:, 0])
+    user, arms = rng.standard_normal(LEFT), rng.standard_normal((9, RIGHT))
+    one, other = factors.decide(op.Factors(user, arms)), rows.decide(outer(np.tile(user, (9, 1)), arms))
+    assert one.probabilities.shape == other.probabilities.shape == (9,)
+    if draws == 4:  # the same random numbers: the same choice
+        np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-12)
+    np.testing.assert_allclose(one.means, other.means, atol=1e-12)
+
+
+def outer(left, right):
+    return np.einsum("ti,tj->tij", left, right).reshape(len(left), -1)

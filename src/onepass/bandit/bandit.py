@@ -121,6 +121,8 @@ class Bandit(files.Owner):
         self.outcomes: tuple[str, ...] = check_names(outcomes)
         self._adopt(make_model(model, features, half_life))
         if self.outcomes:
+            if self._model.n_learned:
+                raise ValueError("outcomes must be named before anything is learned")
             self._model.begin_outcomes(len(self.outcomes))
         self._explore(exploration)
         self._rewarded, self._informed, self._regret = RewardedIds(), RewardedIds(), RegretSum()

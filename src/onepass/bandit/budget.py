@@ -42,10 +42,10 @@ class Budget:
     window : int, default 200
         Number of consecutive decisions, at least 1, over which spending is kept within the budget. It does not apply to
         "day".
-    leash : float, default 0.02
+    leash : float, default 0.01
         Share, above 0, by which the decisions of a window may together exceed their part of the budget. For "day" it is
-        the share of the day's amount by which spending may be ahead of the time of the day. An arm whose predicted cost
-        would exceed this has probability 0. The cheapest arm always stays.
+        the share of the day's amount by which spending may be ahead of the time of the day. An arm whose cost
+        might exceed this has probability 0. The cheapest arm always stays.
 
     Raises
     ------
@@ -58,7 +58,7 @@ class Budget:
     horizon: int | None = None
     zone: str = "UTC"
     window: int = 200
-    leash: float = 0.02
+    leash: float = 0.01
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "amount", check.positive("amount", self.amount))

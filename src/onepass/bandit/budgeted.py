@@ -151,7 +151,7 @@ class Budgeted(files.Owner):
         moment = {"time": now} if self.bandit.needs_time else {}
         names = list(arms) if arms is not None and not _are_features(arms) else list(self.bandit.arms)
         prices, bases = self._pacing.arm_prices(names, costs)
-        pricing = self._pacing.pricing(given, now)
+        pricing = self._pacing.pricing(given, now, prices)
         decision = self.bandit.decide(context, arms, id=id, eligible=eligible, costs=prices, weights=pricing, **moment)
         if decision.is_batch:
             raise ValueError("contexts must be those of one decision: budgets are spent one after the other")

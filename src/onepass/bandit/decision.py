@@ -298,7 +298,7 @@ def outcomes_from_json(record: dict[str, Any], count: int) -> dict[str, Any]:
 
 
 def stack_decisions(each: list[Decision]) -> Decision:
-    """Combine the single decisions `each` into one record, whose fields have a leading axis for the decisions."""
+    """Return the single decisions `each` as one record, whose fields have a leading axis for the decisions."""
     columns: dict[str, Any] = {name: [getattr(one, name) for one in each] for name in BATCH_FIELDS}
     for name in ("predicted", "spreads", "costs", "eligible"):
         columns[name] = None if columns[name][0] is None else columns[name]
@@ -359,7 +359,7 @@ def _numbers(record: dict[str, Any], name: str, shape: tuple[int | None, ...], k
 
 
 def decision_from_record(cls: Any, record: Any) -> Any:
-    """Check a record and make a `Decision` of it."""
+    """Return a record, after a check of its fields, as a `Decision`, an object of the class `cls`."""
     if record["format"] != FORMAT:
         raise ValueError(f"its format is {check.quote(record['format'])}, this version knows {FORMAT}")
     probabilities = _numbers(record, "probabilities", (None,))

@@ -3,16 +3,19 @@
 The score U_a of arm a is reduced by the prices of what it is predicted to spend, and targets follow the budget's line:
 
     L_a = U_a - sum_j lambda_j c_ja            c: predicted outcomes;  lambda: budget_prices.py
-    target b_j = b (1 + clip(((line - spent) / b - CUSHION) / REACH, -SLOWEST, FASTEST))      per decision
-    an arm has probability 0 if its upper cost, c + spread, exceeds what is left of the budget: for the usual spread
-    within the leash, and for the largest one within SLACK leashes
+    target b_j = b (1 + clip((line - spent) / (b REACH), -SLOWEST, FASTEST))      per decision
+    an arm has probability 0 if  c > line - spent,  or  upper > (1 + leash) window b - spent in the window
+    upper = min(c r, price r'),   r = min(R^(1 + GROWTH / sqrt(n)), LARGEST)
+
+R is the largest ratio of the arm's n costs so far to their predictions (r), or to its price (r'). The power allows for
+costs that are larger than all before. The price of an arm is given or the mean of its costs.
 
 A decision is charged its predicted outcome. When the outcome comes, the difference is charged. `Budgeted` holds a
 pacing beside its bandit. A service holds one beside its log, and updates it with the records of the log.
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -26,18 +29,16 @@ from onepass.exploration.rule import make_rule
 from onepass.foundation import check, files
 from onepass.foundation.check import quote
 
-RING = 400  # requests on which prices are solved
+RING, FEW = 400, 100  # requests on which prices are solved: the later half of all, from FEW to RING of them
 SIGNS = {"most": -1.0, "least": 1.0}  # of the bonus that a share gives its arm
 EVERY = 8  # decisions after which they are solved again
 REACH = 250.0  # decisions' budgets: what was saved is spent, or made up for, over so many decisions
-CUSHION = 2.0  # decisions' budgets that are kept in hand, so that hard stops are rare
-FASTEST, SLOWEST = 4.0, 0.3  # share by which the target is above or below the budget
+FASTEST, SLOWEST = 0.1, 0.3  # share by which the target is above or below the budget
 MEMORY = 60.0  # values over which an arm's price is corrected by the errors of predictions
 PENDING = 100_000  # decisions whose outcomes are awaited; older ones stay charged as predicted
-DEVIATIONS = 4.0  # relative deviations of costs above their predictions at which a hard stop looks
-SLACK = 2.5  # leashes within which a hard stop keeps the largest deviation of an arm's cost
-FADING = 0.995  # by which that deviation shrinks with every cost
-UNKNOWN = 0.5, 2.0  # squared relative deviation of an arm's cost before any is known, and the values it counts for
+LARGEST, SOON = CLIP[1], 5.0  # upper ratio of an arm without costs; its excess over 1 is halved after so many costs
+GROWTH = 6.0  # over the root of the number of costs: excess of the power over 1
+FADING = 0.9999  # by which the largest deviation of an arm's cost shrinks with every decision
 TRUSTED = 20.0  # values that the first price of an arm counts for
 LEAST = 1e-6  # of a price: what costs nothing has a price of its own
 DAYS = 20_000.0  # seconds of decisions that say how many will come today, at least
@@ -45,6 +46,10 @@ DAYS = 20_000.0  # seconds of decisions that say how many will come today, at le
 
 Bases = dict[tuple[str, Any], float | None]
 """Price that was given for an outcome and arm; None if none was."""
+
+
+Prices = dict[Any, dict[str, float]] | None
+"""Prices of arms, {arm: {outcome: price}}; None without any."""
 
 
 class Account(NamedTuple):
@@ -61,17 +66,28 @@ class Account(NamedTuple):
     recent: deque[float]
 
 
+class Largest(NamedTuple):
+    """Largest relative deviations of an arm's costs above predictions and above its price.
+
+    `number` is that of its costs, and `decisions` that of all decisions when the last one came.
+    """
+
+    predicted: float = 0.0
+    price: float = 0.0
+    number: int = 0
+    decisions: int = 0
+
+
 class Left(NamedTuple):
     """Amounts that the next decision may spend within one budget.
 
-    `line` is left if spending must not run ahead of the budget, and `window` if it may run ahead by the tolerance
-    `leash`, an amount, over the latest decisions. For a budget per day, `line` is what is left of the day's amount, and
-    `window` what is left of the part that is due by this time of the day, plus `leash`.
+    The predicted cost must fit into `predicted`: what is left of the line, or of the part of the day's amount that is
+    due by now, plus the leash. The upper cost must fit into `most`: what is left of the window, of the horizon's
+    amount, or of the day's amount.
     """
 
-    line: float
-    window: float
-    leash: float
+    predicted: float
+    most: float
 
 
 class Pacing:
@@ -94,8 +110,8 @@ class Pacing:
         self._shares: Share | dict[Hashable, Share] | None = dict(shares) if isinstance(shares, Mapping) else shares
         self._accounts = {name: open_account(one) for name, one in self._budgets.items()}
         self._ratios: dict[str, dict[tuple[Any, bool], tuple[float, float]]] = {name: {} for name in outcomes}
-        self._squares: dict[str, dict[Any, tuple[float, float]]] = {name: {} for name in outcomes}
-        self._largest: dict[str, dict[Any, float]] = {name: {} for name in outcomes}
+        self._largest: dict[str, dict[Any, Largest]] = {name: {} for name in outcomes}
+        self._decisions = 0
         self._pending: dict[str, dict[str, tuple[float, float | None, float]]] = {}
         self._reserved: dict[str, tuple[float, dict[str, float]]] = {}  # time and amounts of decisions not yet charged
         self._prices: dict[str, float] = {}
@@ -167,11 +183,13 @@ class Pacing:
         known = [ratio for (_, priced), (ratio, _) in self._ratios[name].items() if not priced]
         return float(np.mean(known)) if known else self._budgets[name].decision_amount
 
-    def pricing(self, given: dict[str, Any], now: float) -> Callable[[Survey], tuple[dict[str, Any], np.ndarray]]:
+    def pricing(
+        self, given: dict[str, Any], now: float, prices: Prices
+    ) -> Callable[[Survey], tuple[dict[str, Any], np.ndarray]]:
         """Return a function that maps the `Survey` of a request to weights of outcomes and a mask of allowed arms.
 
-        `given` are the weights of the caller, from which the prices of budgets are subtracted, and `now` is the time in
-        seconds.
+        `given` are the weights of the caller, from which the prices of budgets are subtracted. `now` is the time in
+        seconds, and `prices` are those of `arm_prices`.
         """
 
         def price(survey: Survey) -> tuple[dict[str, Any], np.ndarray]:
@@ -196,7 +214,7 @@ class Pacing:
                     arms[arm] = arms.get(arm, 0.0) + sign * found
             if arms:
                 weights[ARMS] = arms
-            return weights, self._leash_mask(survey, now)
+            return weights, self._leash_mask(survey, now, prices)
 
         return price
 
@@ -247,7 +265,8 @@ class Pacing:
         `survey` has the statistics of the present request, and `now` is the time in seconds.
         """
         keys = self._ring[-1][3]
-        alike = [one for one in self._ring if one[3] == keys and len(one[1]) == len(labels)]
+        late = list(self._ring)[-max(self._decisions // 2, FEW) :]
+        alike = [one for one in late if one[3] == keys and len(one[1]) == len(labels)]
         scores = np.array([one[0] for one in alike])
         costs, offered = np.array([one[1] for one in alike]), np.array([one[2] for one in alike])
         targets = np.array([self._target(label, keys, now) for label in labels])
@@ -267,7 +286,7 @@ class Pacing:
         """Return how much a decision may spend on average from now on, for the budget or share with this label."""
         if label not in self._budgets:
             sign, arm = _share_of(label, keys)
-            share, played = self._share(arm), sum(self._plays.values())
+            share, played = self._share(arm), self._decisions
             assert share is not None
             wanted = share.most if sign < 0.0 else share.least
             ahead = (wanted * played - self._plays.get(arm, 0)) / REACH
@@ -281,19 +300,15 @@ class Pacing:
             return max(one.amount - spent, 0.0) / max(rate * day.left, 1.0)
         if one.horizon is not None and account.decisions < one.horizon:
             return max(one.amount - account.spent, 0.0) / (one.horizon - account.decisions)
-        saved = (one.decision_amount * account.decisions - account.total) / one.decision_amount - CUSHION
+        saved = (one.decision_amount * account.decisions - account.total) / one.decision_amount
         return one.decision_amount * (1.0 + float(np.clip(saved / REACH, -SLOWEST, FASTEST)))
 
-    def _leash_mask(self, survey: Survey, now: float) -> np.ndarray:
+    def _leash_mask(self, survey: Survey, now: float, prices: Prices) -> np.ndarray:
         """Return a mask (K,) of the arms that no hard stop excludes; the cheapest arm is always among them."""
         allowed = survey.eligible.copy()
         for name, one in self._budgets.items():
-            predicted, account = survey.predicted[survey.outcomes.index(name)], self._present(name)
-            usual, largest = self._headroom(name, survey)
-            cost = predicted * usual
-            left = self._leash_left(one, account, now)
-            fits = allowed & (cost <= min(left.line, left.window))
-            fits &= predicted * largest <= left.window + (SLACK - 1.0) * left.leash
+            cost, left = survey.predicted[survey.outcomes.index(name)], self._left(one, self._present(name), now)
+            fits = allowed & (cost <= left.predicted) & (self._upper_costs(name, survey, prices) <= left.most)
             if not fits.any():
                 cheapest = np.where(allowed, cost, np.inf)
                 fits = allowed & (cheapest == cheapest.min())
@@ -305,17 +320,26 @@ class Pacing:
         cost = sum(np.asarray(predicted[name]) / one.amount for name, one in self._budgets.items())
         return int(np.where(allowed, cost, np.inf).argmin())
 
-    def _headroom(self, name: str, survey: Survey) -> tuple[np.ndarray, np.ndarray]:
-        """Return the factors (K,) by which a hard stop multiplies predicted costs, 1 + relative deviation.
+    def _upper_costs(self, name: str, survey: Survey, prices: Prices) -> np.ndarray:
+        """Return the upper costs (K,) of arms for the outcome `name`."""
+        predicted = survey.predicted[survey.outcomes.index(name)]
+        keys = range(predicted.size) if survey.names is None else survey.names
+        upper = np.empty(predicted.size)
+        for a, key in enumerate(keys):
+            seen = self._largest[name].get(key, Largest())
+            ahead, above = self._upper_ratios(seen)
+            price = (prices or {}).get(key, {}).get(name, np.inf)
+            upper[a] = min(predicted[a] * ahead, price * above)
+        return upper
 
-        The first are for the usual deviation, the second for the largest.
-        """
-        keys = range(survey.predicted.shape[1]) if survey.names is None else survey.names
-        squares, largest = self._squares[name], self._largest[name]
-        usual = np.array([1.0 + DEVIATIONS * squares.get(key, UNKNOWN)[0] ** 0.5 for key in keys])
-        return usual, np.array([1.0 + largest.get(key, 0.0) for key in keys])
+    def _upper_ratios(self, seen: Largest) -> Iterator[float]:
+        """Return r and r' of an arm, the ratios to prediction and price that its next cost may have."""
+        number, fading = seen.number, FADING ** (self._decisions - seen.decisions)
+        least, power = (LARGEST - 1.0) / (1.0 + number / SOON), 1.0 + GROWTH / max(number, 1) ** 0.5
+        for one in (1.0 + fading * seen.predicted, 1.0 + fading * seen.price):
+            yield max(1.0 + least, one, min(one**power, LARGEST))
 
-    def _leash_left(self, one: Budget, account: Account, now: float) -> Left:
+    def _left(self, one: Budget, account: Account, now: float) -> Left:
         """Return what the next decision, at the time `now`, may spend under the hard stops of a budget.
 
         `account` holds what was spent of the budget.
@@ -323,13 +347,14 @@ class Pacing:
         if one.is_daily:
             day = local_day(now, one.zone)
             spent = account.spent if account.day == day.date else 0.0
-            leash = one.amount * one.leash
-            return Left(one.amount - spent, one.amount * day.over + leash - spent, leash)
-        recent, leash = account.recent, one.decision_amount * one.leash * one.window
-        window = one.decision_amount * one.window + leash - sum(recent)
+            return Left(one.amount * (day.over + one.leash) - spent, one.amount - spent)
+        recent = account.recent
+        most = one.decision_amount * one.window * (1.0 + one.leash) - sum(recent)
         if len(recent) == one.window:
-            window += recent[0]
-        return Left(one.decision_amount * (account.decisions + 1) - account.total, window, leash)
+            most += recent[0]
+        if one.horizon is not None:
+            most = min(most, one.amount - account.total)
+        return Left(one.decision_amount * (account.decisions + 1) - account.total, most)
 
     # ---- spending ----
 
@@ -361,6 +386,7 @@ class Pacing:
             name: (amount, bases.get(name), prices.get(name, 0.0)) for name, amount in charged.items()
         }
         self._plays[arm] = self._plays.get(arm, 0) + 1
+        self._decisions += 1
         self._times.append(now)
         if len(self._pending) > PENDING:
             del self._pending[next(iter(self._pending))]
@@ -402,15 +428,16 @@ class Pacing:
             account = _charge(self._budgets[name], account, amounts.get(name, 0.0), now, 1)
         return account
 
-    def _note_deviation(self, name: str, arm: Any, value: float, predicted: float, mean: float) -> None:
-        """Update the relative deviations of an arm's outcome from its prediction or its mean."""
-        each = [value / one - 1.0 for one in (predicted, mean) if one > 0.0]
-        nearest = min(map(abs, each), default=0.0)
-        largest = self._largest[name]
-        largest[arm] = max(FADING * largest.get(arm, 0.0), min(each, default=0.0))
-        square, weight = self._squares[name].get(arm, UNKNOWN)
-        weight = min(weight + 1.0, MEMORY)
-        self._squares[name][arm] = square + (nearest**2 - square) / weight, weight
+    def _note_deviation(self, name: str, arm: Any, value: float, predicted: float, price: float) -> None:
+        """Update the largest relative deviations of an arm's outcome above its prediction and its price."""
+        seen, ahead = self._largest[name].get(arm, Largest()), self._decisions
+        fading = FADING ** (ahead - seen.decisions)
+        self._largest[name][arm] = Largest(
+            max(fading * seen.predicted, value / predicted - 1.0 if predicted > 0.0 else 0.0),
+            max(fading * seen.price, value / price - 1.0),
+            seen.number + 1,
+            ahead,
+        )
 
     def _note_ratio(
         self, name: str, arm: Any, value: float, predicted: float, base: float | None, price: float
@@ -470,10 +497,9 @@ class Pacing:
                 name: [[plain(arm), priced, *one] for (arm, priced), one in each.items()]
                 for name, each in self._ratios.items()
             },
-            "squares": {
-                name: [[plain(arm), *one] for arm, one in each.items()] for name, each in self._squares.items()
+            "largest": {
+                name: [[plain(arm), *one] for arm, one in each.items()] for name, each in self._largest.items()
             },
-            "largest": {name: [[plain(arm), one] for arm, one in each.items()] for name, each in self._largest.items()},
             "pending": {id: {name: list(one) for name, one in each.items()} for id, each in self._pending.items()},
             "prices": dict(self._prices),
             "plays": [[plain(arm), count] for arm, count in self._plays.items()],
@@ -500,13 +526,12 @@ class Pacing:
             made._accounts[name] = Account(day, spent, decisions, total, latest)
         for name, each in state["ratios"].items():
             made._ratios[name] = {(name_of(arm), priced): (ratio, weight) for arm, priced, ratio, weight in each}
-        for name, each in state["squares"].items():
-            made._squares[name] = {name_of(arm): (square, weight) for arm, square, weight in each}
         for name, each in state["largest"].items():
-            made._largest[name] = {name_of(arm): one for arm, one in each}
+            made._largest[name] = {name_of(arm): Largest(*one) for arm, *one in each}
         made._pending = {id: {name: tuple(one) for name, one in each.items()} for id, each in state["pending"].items()}
         made._prices, made._since = state["prices"], state["since"]
         made._plays = {name_of(arm): count for arm, count in state["plays"]}
+        made._decisions = sum(made._plays.values())
         for scores, costs, open, keys in state["ring"]:
             names = tuple(name_of(key) for key in keys)
             shape = np.array(costs, np.float64).reshape(-1, len(names))

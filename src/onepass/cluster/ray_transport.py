@@ -13,7 +13,7 @@ LOCAL = "local"  # the address that starts Ray on this machine
 
 
 def import_ray() -> Any:
-    """Import Ray; a ModuleNotFoundError names the extra to install."""
+    """Import and return Ray; a ModuleNotFoundError names the extra to install."""
     try:
         return importlib.import_module("ray")
     except ModuleNotFoundError as error:
@@ -25,7 +25,7 @@ def import_ray() -> Any:
 
 
 def connect(address: str) -> Any:
-    """Import Ray and connect to `address`, or start a Ray of this machine if it is "local".
+    """Connect to Ray at `address`, or start a Ray of this machine if it is "local"; return the module `ray`.
 
     A process that is already connected keeps its connection.
     """

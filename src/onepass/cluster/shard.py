@@ -122,9 +122,9 @@ class Shard(files.Owner):
         return self._published[version]
 
     def call_store(self, version: int, method: str, arms: np.ndarray, *given: Any) -> Any:
-        """Call a method of the store on arms, as of a published version of the models.
+        """Return the result of a method of the store, called with the given arms and arguments.
 
-        Version 0 is the present state.
+        The method sees the models of the published version `version`; 0 is the present state.
         """
         places, store = self._arms_at(version)
         return getattr(store, method)(places[arms], *given)

@@ -114,7 +114,7 @@ def decay_exact(state: ExactState, factor: float) -> ExactState:
 
 @compiled
 def scale_left(space: Subspace, factor: float) -> Subspace:
-    """Multiply the field `left` of a subspace by `factor`.
+    """Return the subspace with its field `left` multiplied by `factor`.
 
     `left` bounds how much of the rows outside the subspace was dropped.
     """

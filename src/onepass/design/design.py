@@ -93,7 +93,7 @@ class Design(files.Owner):
 
     @writing
     def append(self, rows: Any) -> Self:
-        """Add rows X, shape (dim,) or (n, dim), so that A grows by X^T X.
+        """Add rows X, shape (dim,) or (n, dim), so that A grows by X^T X. Returns the design itself.
 
         Raises ValueError, and changes nothing, for NaN or a wrong shape.
         """

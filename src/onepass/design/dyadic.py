@@ -164,9 +164,10 @@ def tidy_block(state: DyadicState) -> FrequentDirectionsState:
 
 @compiled
 def freeze(state: DyadicState) -> DyadicState:
-    """Close the active block, and begin a block of twice the size; if no such block fits, add rows exactly from now on.
+    """Return the state after the active block was closed, and a block of twice the size begun.
 
-    A block that has cut off nothing but rounding errors is kept as it is; any other block is shrunk first.
+    If no such block fits, rows are added exactly from then on. A block that has cut off nothing but rounding errors is
+    kept as it is; any other block is shrunk first.
     """
     block = state.block
     if block.sums.shed > negligible_share(eps_of(block)) * block.sums.mass:
@@ -248,7 +249,7 @@ def is_roomy(block: FrequentDirectionsState) -> bool:
 
 @compiled
 def tidy(state: DyadicState) -> DyadicState:
-    """Remove directions that are only rounding errors from the active block.
+    """Return the state with directions that are only rounding errors removed from the active block.
 
     If some were removed, the common subspace of all blocks is computed again.
     """

@@ -41,7 +41,7 @@ def sums_with_dust(state: DyadicState) -> Sums:
 
 @compiled
 def merge_exact(state: DyadicState, rows: np.ndarray, sums: Sums) -> DyadicState:
-    """Add another sketch's rows to a dyadic sketch that already stores its rows exactly.
+    """Return the state of a dyadic sketch that stores its rows exactly, after the rows of another sketch were added.
 
     `sums` holds the totals of what the other sketch has cut off. If the sketch adds to the ridge what it cuts off, they
     raise the ridge.

@@ -128,7 +128,10 @@ def join_active(whole: Subspace, spectrum: np.ndarray, active: Any, raised: floa
 
 @compiled
 def freeze(state: DyadicSketchesState) -> DyadicSketchesState:
-    """Close the active block, and begin a finer one; if none fits, add rows exactly from now on."""
+    """Return the state after the active block was closed, and a finer block begun.
+
+    If no finer block fits, rows are added exactly from then on.
+    """
     reg, (rows, ridge) = state.settings.reg, rows_of_active(state.active)
     raised = state.raised + (ridge - reg)
     whole, spectrum = join_blocks(state.whole, state.spectrum, rows, reg + raised)

@@ -212,7 +212,10 @@ def append(state: ExactState, row: np.ndarray) -> ExactState:
 
 @contract.append_rows.for_state(ExactState)
 def append_rows(state: ExactState, rows: np.ndarray) -> ExactState:
-    """Append rows by Woodbury's formula for the root of A^-1, in batches of at most 64; append few rows one by one."""
+    """Return the state of the design after more rows were added, by Woodbury's formula in batches of at most 64.
+
+    A batch of few rows is added row by row.
+    """
     for start in range(0, rows.shape[0], state.recent.shape[0]):
         batch = rows[start : start + state.recent.shape[0]]
         if batch.shape[0] < FEW:

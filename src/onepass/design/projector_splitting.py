@@ -183,9 +183,9 @@ def join(state: ProjectorSplittingState, q: np.ndarray, scaled: np.ndarray, mass
 
 @compiled
 def integrate(state: ProjectorSplittingState) -> None:
-    """Return the sketch after one splitting step, which reduces its factors U and V to `rank` columns.
+    """Do one splitting step, which reduces the factors U and V of the sketch to their first `rank` columns, in place.
 
-    It starts from the first `rank` columns; the other columns are the increment (Shustova et al. algorithm 3).
+    The other columns are the increment, which the step adds to the first ones (Shustova et al. algorithm 3).
     """
     rank, used = state.settings.rank, state.used
     left, right = state.left[:rank], state.right[:rank]
@@ -369,7 +369,10 @@ def append(state: ProjectorSplittingState, row: np.ndarray) -> ProjectorSplittin
 
 @contract.append_rows.for_state(ProjectorSplittingState)
 def append_rows(state: ProjectorSplittingState, rows: np.ndarray) -> ProjectorSplittingState:
-    """Append rows in batches of at most `rank` rows, or one by one if every row takes a splitting step."""
+    """Return the sketch after more rows were added, in batches of at most `rank` rows.
+
+    They are added one by one if every row takes a splitting step.
+    """
     if state.settings.every_row:
         for i in range(rows.shape[0]):
             state = append(state, rows[i])

@@ -119,7 +119,7 @@ def truncate(
     spectrum (n,) holds the eigenvalues of A_hat - ridge I, descending, each known up to `precision`. The first k <= n
     directions are kept. `sums` holds the totals so far, `dim` the width of a row, and `eps` the dtype's rounding unit.
     """
-    raise TypeError(f"cut is not defined for {type(rule).__name__}; register it with cut.for_state(...)")
+    raise TypeError(f"cut is not defined for {type(rule).__name__}; register it with truncate.for_state(...)")
 
 
 @partial(generic, default=True)

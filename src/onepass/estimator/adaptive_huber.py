@@ -177,7 +177,7 @@ def update_adaptive_rows(state: AdaptiveHuberState, rows: np.ndarray, rewards: n
 
 @forget.for_state(AdaptiveHuberState)
 def forget_adaptive(state: AdaptiveHuberState, factor: float) -> AdaptiveHuberState:
-    """Multiply the loss of every past row by `factor`; all rows stay in the history."""
+    """Return the state in which the loss of every past row is multiplied by `factor`; all rows stay in the history."""
     rescale(state.history, np.sqrt(factor))
     state = AdaptiveHuberState(
         design=decay(state.design, factor),

@@ -33,9 +33,9 @@ class RidgeHeads(NamedTuple):
 
 @compiled
 def learn_taken(state: RidgeHeads, rows: np.ndarray, heads: np.ndarray, responses: np.ndarray) -> RidgeHeads:
-    """Learn rows z (t, D), each with a response (t,) for one of n ridge regressions, and 0 for all others.
+    """Return the state after rows z (t, D), each with a response (t,) for one of n ridge regressions.
 
-    `heads` (t,) are the indices of the regressions.
+    The response for all other regressions is 0. `heads` (t,) are the indices of the regressions.
     """
     design = append_rows(state.design, rows)
     for i in range(rows.shape[0]):

@@ -309,7 +309,7 @@ def summarize_comparison(
     predicted: np.ndarray | None = None,
     logger_changed: bool = False,
 ) -> Comparison:
-    """Compare candidates with the present policy `base` by their weights and the rewards `earned` (n,).
+    """Return the comparison of candidates with the present policy `base`, by weights and rewards `earned` (n,).
 
     `predicted` (n,) are rewards of the chosen arms as a model predicts them. If `logger_changed`, there are no limits
     for a fixed sample. `alpha` is the error probability of all limits together. Raises ValueError if a reward is out of

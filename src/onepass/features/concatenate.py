@@ -28,7 +28,7 @@ class ConcatenateState(NamedTuple):
 
 @compiled
 def hstack(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Join rows (n, a) and (n, b) into rows (n, a + b)."""
+    """Return rows (n, a + b): the rows (n, a) and (n, b) side by side."""
     out = np.empty((left.shape[0], left.shape[1] + right.shape[1]), left.dtype)
     for i in range(out.shape[0]):
         for j in range(left.shape[1]):

@@ -52,7 +52,7 @@ class SketchedNystromState(NamedTuple):
 
 @compiled
 def hash_integer(number: Any) -> np.uint64:
-    """Hash a 64-bit integer (the finalizer of splitmix64)."""
+    """Return the hash of a 64-bit integer, by the finalizer of splitmix64."""
     z = np.uint64(number) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

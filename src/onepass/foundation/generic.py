@@ -73,7 +73,7 @@ def direct(function: Any, *like: Any) -> Callable:
 
 
 def call_direct(code: dict[Any, Callable] | None, function: Any, *given: Any) -> Any:
-    """Call a compiled function without determining argument types again (`direct`).
+    """Call a compiled function without determining argument types again, and return its result.
 
     `code` caches the compiled code for the types of the first call. With `code` None the function is called as usual,
     so the types may differ from call to call.

@@ -162,7 +162,7 @@ class RWLock:
             _open(gate)
 
     def write_nested(self, me: int, method: Callable, parts: bool, owner: Any, args: Any, named: Any) -> Any:
-        """Run a writing method of `owner` that a thread calls while it already reads or writes the object.
+        """Return the result of a writing method of `owner` that a thread calls while it already reads or writes it.
 
         `me` is the thread's id, `args` and `named` are the method's arguments, and `parts` is True for a `composite`
         method. Raises RuntimeError if the outer method does not allow nested writes.

@@ -76,7 +76,7 @@ class CheckedPiece(NamedTuple):
 
 
 def find_pieces(store: Store, loop: str, line: int | None = None, until: int | None = None) -> list[Piece]:
-    """Split the log of a loop, for verification, at the checkpoints that contain the model.
+    """Return the parts of a loop's log to be verified, split at the checkpoints that contain the model.
 
     A model without such a checkpoint has no parts. `line` is the number of one of the loop's models; None takes all,
     one after the other. `until` is the last position, None for the end of the log.

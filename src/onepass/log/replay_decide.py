@@ -27,7 +27,7 @@ def are_records(contexts: Any) -> TypeGuard[Mapping[str, Any]]:
 
 
 def decide_from_log(bandit: Any, contexts: Any, names: Any, k: int, **options: Any) -> Any:
-    """Let a bandit or a snapshot decide on logged contexts.
+    """Return the decision of a bandit or a snapshot on logged contexts.
 
     `names` are the arms' names, None if they have none; `k` is the number of slots; `options` are those of `decide`.
     Raises ValueError for contexts of another form.

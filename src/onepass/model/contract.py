@@ -511,10 +511,10 @@ class Model(files.Owner, ABC):
         Raises
         ------
         ValueError
-            If the model learns no outcomes beside the reward, or has learned already.
+            If the model learns no outcomes beside the reward.
         """
         raise ValueError(
-            f"outcomes must be None: {type(self).__name__} learns the reward alone; ContextualBandit and "
+            f"outcomes must be None: this {type(self).__name__} learns the reward alone; ContextualBandit and "
             "InteractionBandit learn outcomes, and so do shared or disjoint models on Ridge without half_life"
         )
 

@@ -281,7 +281,7 @@ class SharedModel(Model):
     # ---- outcomes ----
 
     def begin_outcomes(self, count: int) -> None:
-        if type(self.estimator) is not Ridge or self._age.clock is not None or self.n_learned:
+        if type(self.estimator) is not Ridge or self._age.clock is not None:
             super().begin_outcomes(count)
         self._heads = OutcomeHeads(count, self._width)
 

@@ -146,7 +146,7 @@ def outer_statistics(
             half = dot(right, core)
             for a in range(widths.size):
                 widths[a] = np.sqrt(max(float(dot(half[a], right[a])), 0.0))
-        if draws(rule) > 0:
+        if draws(rule) > 0 and joint:
             drawn = dot(normals, semidefinite_root(core).T)
             samples = sample_means(rule, means, beta, dot(drawn, right.T.astype(np.float64)))
     if draws(rule) > 0 and not joint:

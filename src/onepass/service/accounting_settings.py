@@ -51,7 +51,7 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     - zone: time zone of a day (default "UTC").
     - window: number of consecutive decisions over which spending is limited (default 200).
     - leash: fraction by which the decisions of a window may exceed their part of the budget. With the period "day" it
-      is the fraction by which spending may be ahead of the time of day (default 0.02).
+      is the fraction by which spending may be ahead of the time of day (default 0.01).
     """
 
     amount: float
@@ -59,7 +59,7 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     horizon: int | None = None
     zone: str = "UTC"
     window: int = 200
-    leash: float = 0.02
+    leash: float = 0.01
 
     def budget(self) -> Budget:
         """Return these settings as a `Budget`. Raises ValueError for a wrong value."""

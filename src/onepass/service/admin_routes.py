@@ -150,23 +150,23 @@ async def list_models(request: Request, loop: Loop) -> Response:
 
 
 async def discard_candidate(request: Request, loop: Loop) -> Response:
-    """Discard the candidate."""
+    """Answer a request to discard the loop's candidate model."""
     await asyncio.to_thread(loop.discard_candidate)
     return Response(status_code=204)
 
 
 async def list_evaluations(request: Request, loop: Loop) -> Response:
-    """Answer with all evaluations."""
+    """Answer with all evaluations of the loop."""
     return json_response(EvaluationsAnswer(evaluations=loop.evaluations.list_all()))
 
 
 async def get_evaluation(request: Request, loop: Loop) -> Response:
-    """Answer with one evaluation."""
+    """Answer with the state and the results of one evaluation."""
     return json_response(loop.evaluations.get(request.path_params["id"]))
 
 
 async def delete_evaluation(request: Request, loop: Loop) -> Response:
-    """Delete one evaluation."""
+    """Answer a request to delete one evaluation."""
     await asyncio.to_thread(loop.evaluations.delete, request.path_params["id"])
     return Response(status_code=204)
 

@@ -262,7 +262,7 @@ def merge_patch(present: Any, patch: Any) -> Any:
 
 
 async def read_message(request: Request, loop: Loop, decoder: Any) -> Any:
-    """Decode the message of a request; raise ApiError for an invalid one."""
+    """Return the decoded message in the body of a request; raise ApiError for an invalid one."""
     return parse_body(decoder, await read_body(request, loop.settings.limits.body))
 
 
@@ -310,7 +310,7 @@ def error_response(error: Exception) -> Response:
 
 
 async def respond_not_found(request: Request, error: Exception) -> Response:
-    """Answer a request for an unknown path, or an unknown method of a path."""
+    """Return the response to a request for an unknown path, or with an unknown method of a path."""
     status = getattr(error, "status_code", 404)
     if status == 405:
         routes = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
@@ -324,5 +324,5 @@ async def respond_not_found(request: Request, error: Exception) -> Response:
 
 
 async def respond_error(request: Request, error: Exception) -> Response:
-    """Answer with an unexpected error."""
+    """Return the response to a request that failed with an unexpected error."""
     return error_response(error)

@@ -99,7 +99,7 @@ def parse_features(text: str) -> dict[str, Any]:
 
 
 def parse_number(text: str) -> float:
-    """Parse a finite number; raise ValueError for other text."""
+    """Return the finite number that a text holds; raise ValueError for other text."""
     value = float(text)
     if value - value != 0.0:
         raise ValueError(f"{text} is not finite")

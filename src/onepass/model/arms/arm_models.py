@@ -359,7 +359,7 @@ class ArmModels(Model):
     def begin_outcomes(self, count: int) -> None:
         estimator, timed = self.estimator, self._age.clock is not None
         plain = estimator.shared is None and type(estimator.arms) is Ridge and self._pipeline.factors is None
-        if not plain or timed or self.n_learned:
+        if not plain or timed:
             super().begin_outcomes(count)
         self._heads = OutcomeHeads(count, self._width)
 

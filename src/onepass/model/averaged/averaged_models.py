@@ -235,8 +235,6 @@ class AveragedModels(Model):
     # ---- outcomes ----
 
     def begin_outcomes(self, count: int) -> None:
-        if self.n_learned:
-            raise ValueError("outcomes must be named before anything is learned")
         self._mixtures.begin_outcomes(count)
 
     def predict_outcomes(self, request: Request, i: int) -> tuple[np.ndarray, np.ndarray]:

@@ -246,8 +246,6 @@ class InteractionModel(Model):
         return () if self._outcomes is None else self._outcomes.states
 
     def begin_outcomes(self, count: int) -> None:
-        if self.n_learned:
-            super().begin_outcomes(count)
         self._outcomes = self._new_outcomes(count)
 
     def _new_outcomes(self, count: int) -> OutcomeModels:

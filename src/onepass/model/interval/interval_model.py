@@ -39,8 +39,8 @@ from onepass.model.interval.splines import KEPT, smooth_functions, smooth_functi
 from onepass.model.records import are_records, check_evidence, requests_of
 
 WIDTH = 32  # of the context's columns
-DEVIATIONS = 0.5
-RULE = Thompson(DEVIATIONS, draws=32, uniform_share=0.005)  # chosen on generated buyers (docs/tutorials/prices.md)
+DEVIATIONS = 0.8
+RULE = Thompson(DEVIATIONS, draws=32, uniform_share=0.005)  # chosen on generated games (docs/prices_measured.md)
 CALMER = 0.6  # of demand: deviations of a draw in units of those of other rewards
 SURE = 3.0  # log odds of a sale at `low` before anything is learned, and against it at `high`
 ROUNDING = 1e-9  # of a demand that is computed from a reward
@@ -60,7 +60,10 @@ class Columns:
         self._column[places] = np.arange(1, len(places) + 1)
 
     def rows(self, pairs: SparseRows) -> list[np.ndarray]:
-        """Return rows (1 + columns,) for records that `Records.pairs` has read."""
+        """Return a row (1 + columns,) for each record: the constant 1, then the number of every column's term.
+
+        `pairs` are the records as sparse rows, as `Records.pairs` returns them.
+        """
         ends = pairs.starts.tolist()
         return [self._row(pairs.places[a:b], pairs.values[a:b]) for a, b in pairwise(ends)]
 

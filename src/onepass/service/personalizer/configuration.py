@@ -62,31 +62,31 @@ class PolicyContract(Body, frozen=True, kw_only=True):
 
 
 async def get(call: Call) -> Response:
-    """Answer GET /configurations/service."""
+    """Answer GET /configurations/service with the loop's settings in the form of Personalizer's API."""
     return json_response(await asyncio.to_thread(configuration_json, call.loop))
 
 
 async def put(call: Call) -> Response:
-    """Answer PUT and PATCH /configurations/service."""
+    """Answer PUT and PATCH /configurations/service: change the loop's settings, and respond with the new ones."""
     asked = call.read(ServiceConfiguration)
     await asyncio.to_thread(lambda: change_settings(call.loop, apply_configuration(pending_settings(call.loop), asked)))
     return await get(call)
 
 
 async def get_policy(call: Call) -> Response:
-    """Answer GET /configurations/policy."""
+    """Answer GET /configurations/policy with the exploration policy of the loop."""
     return json_response(policy_json(pending_settings(call.loop)))
 
 
 async def put_policy(call: Call) -> Response:
-    """Answer PUT and PATCH /configurations/policy."""
+    """Answer PUT and PATCH /configurations/policy: replace the exploration policy, and respond with the new one."""
     asked = call.read(PolicyContract)
     await asyncio.to_thread(follow_policy, call.loop, asked.name, asked.arguments)
     return await get_policy(call)
 
 
 async def delete_policy(call: Call) -> Response:
-    """Answer DELETE /configurations/policy."""
+    """Answer DELETE /configurations/policy: return to the default policy, and respond with it."""
     await asyncio.to_thread(lambda: change_settings(call.loop, remove_policy(pending_settings(call.loop))))
     return await get_policy(call)
 

@@ -116,7 +116,10 @@ TYPES = tuple({said.body: None for said in TEXTS.values() if said.body not in (N
 
 
 def describe_paths(schemas: dict[Any, Any]) -> dict[str, Any]:
-    """Describe the paths of both dialects. `schemas` maps each of `TYPES` to its schema."""
+    """Return the part `paths` of an OpenAPI document, for both versions of Personalizer's API.
+
+    `schemas` maps the types of request and response bodies to their schemas.
+    """
     found: dict[str, Any] = {}
     for operation in OPERATIONS:
         for method in operation.methods:

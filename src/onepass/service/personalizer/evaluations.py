@@ -66,26 +66,26 @@ class ApplyRequest(Body, frozen=True, kw_only=True):
 
 
 async def put(call: Call) -> Response:
-    """Answer PUT /evaluations/{id}."""
+    """Answer PUT /evaluations/{id}: start an evaluation with this id. The response is empty."""
     await start_evaluation(call, call.parts[0])
     return Response(status_code=200)
 
 
 async def post(call: Call) -> Response:
-    """Answer POST /evaluations, of v1.0."""
+    """Answer POST /evaluations of v1.0: start an evaluation with a new id, and respond with its state."""
     identity = new_id()
     await start_evaluation(call, identity)
     return json_response(v1_form(call.evaluations.get(identity)), 201, location=f"{call.request.url}/{identity}")
 
 
 async def get(call: Call) -> Response:
-    """Answer GET /evaluations/{id}."""
+    """Answer GET /evaluations/{id} with the state and the results of one evaluation."""
     found = await asyncio.to_thread(call.evaluations.get, call.parts[0])
     return json_response(v1_form(found) if call.first else preview_form(found, call))
 
 
 async def get_all(call: Call) -> Response:
-    """Answer GET /evaluations."""
+    """Answer GET /evaluations with a list of all evaluations."""
     found = await asyncio.to_thread(call.evaluations.list_all)
     if call.first:
         return json_response([v1_form(one) for one in found])
@@ -96,13 +96,16 @@ async def get_all(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """Answer DELETE /evaluations/{id}."""
+    """Answer DELETE /evaluations/{id}: delete the evaluation. The response is empty."""
     await asyncio.to_thread(call.evaluations.delete, call.parts[0])
     return empty_response()
 
 
 async def apply(call: Call) -> Response:
-    """Answer POST /configurations/applyFromEvaluation."""
+    """Answer POST /configurations/applyFromEvaluation: use a policy of an evaluation in the loop from now on.
+
+    The response is empty.
+    """
     asked = call.read(ApplyRequest)
     found = await asyncio.to_thread(call.evaluations.get, asked.evaluation_id)
     policy = next((one for one in found.get("policies", ()) if one["name"] == asked.policy_name), None)

@@ -33,7 +33,7 @@ class FeatureImportance(Body, frozen=True, kw_only=True):
 
 
 async def put(call: Call) -> Response:
-    """Answer PUT /featureImportances/{id}."""
+    """Answer PUT /featureImportances/{id}: start to compute feature importances. The response is empty."""
     asked, loop = call.read(FeatureImportance), call.loop
     begins, ends = parse_time(asked.start_time), parse_time(asked.end_time)
     if not await asyncio.to_thread(has_decisions_between, loop.store, loop.name, begins, ends):
@@ -47,18 +47,18 @@ async def put(call: Call) -> Response:
 
 
 async def get(call: Call) -> Response:
-    """Answer GET /featureImportances/{id}."""
+    """Answer GET /featureImportances/{id} with the state and the result of one computation of feature importances."""
     return json_response(await asyncio.to_thread(call.importances.get, call.parts[0]))
 
 
 async def get_all(call: Call) -> Response:
-    """Answer GET /featureImportances."""
+    """Answer GET /featureImportances with a list of all computations of feature importances."""
     found = select_page(await asyncio.to_thread(call.importances.list_all), call)
     return json_response({"value": found, "nextLink": None})
 
 
 async def delete(call: Call) -> Response:
-    """Answer DELETE /featureImportances/{id}."""
+    """Answer DELETE /featureImportances/{id}: delete the result with this id. The response is empty."""
     await asyncio.to_thread(call.importances.delete, call.parts[0])
     return empty_response()
 

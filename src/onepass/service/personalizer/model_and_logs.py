@@ -28,37 +28,37 @@ PAUSE = 0.01  # seconds between two looks
 
 
 async def get_model(call: Call) -> Response:
-    """Answer GET /model."""
+    """Answer GET /model with the present model as the bytes of a saved bandit."""
     data = await asyncio.to_thread(lambda: files.to_bytes(current_model(call.loop)[0]))
     return Response(data, media_type=BINARY)
 
 
 async def put_model(call: Call) -> Response:
-    """Answer PUT /model."""
+    """Answer PUT /model: let the saved bandit in the body serve from now on. The response is empty."""
     bandit = await asyncio.to_thread(parse_model, call.loop, call.content)
     await asyncio.to_thread(install_model, call.loop, bandit, "imported")
     return empty_response()
 
 
 async def delete_model(call: Call) -> Response:
-    """Answer DELETE /model."""
+    """Answer DELETE /model: begin a new model that has learned nothing. The response is empty."""
     await asyncio.to_thread(lambda: install_model(call.loop, begin_bandit(call.loop.settings), "begun anew"))
     return empty_response()
 
 
 async def delete_logs(call: Call) -> Response:
-    """Answer DELETE /logs."""
+    """Answer DELETE /logs: delete the records that the loop no longer needs. The response is empty."""
     await asyncio.to_thread(delete_old_records, call.loop)
     return empty_response()
 
 
 async def model_properties(call: Call) -> Response:
-    """Answer GET /model/properties."""
+    """Answer GET /model/properties with the times at which the model was made and last changed."""
     return json_response(await asyncio.to_thread(properties, call.loop))
 
 
 async def log_properties(call: Call) -> Response:
-    """Answer GET /logs/properties."""
+    """Answer GET /logs/properties with the times of the first and the last decision."""
     found = await asyncio.to_thread(decision_times, call.loop.store, call.loop.name)
     if found is None:
         raise Problem(404, "LogsPropertiesNotFound", "There are no decisions yet.")
@@ -66,7 +66,7 @@ async def log_properties(call: Call) -> Response:
 
 
 async def status(call: Call) -> Response:
-    """Answer GET /status, of v1.0."""
+    """Answer GET /status of v1.0 with "Valid", or with a sentence that says why the loop is not ready."""
     trouble = call.loop.problem()
     return json_response({"service": "onepass", "apiStatus": "Valid" if trouble is None else trouble})
 

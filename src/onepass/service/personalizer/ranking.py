@@ -53,7 +53,7 @@ class RewardRequest(Body, frozen=True, kw_only=True):
 
 
 async def rank(call: Call) -> Response:
-    """Answer POST /rank."""
+    """Answer POST /rank: decide, and respond with the chosen action and the probabilities of all actions."""
     asked = call.read(RankRequest)
     check_actions(asked.actions)
     names = [action.id for action in asked.actions]
@@ -77,7 +77,7 @@ async def rank(call: Call) -> Response:
 
 
 async def reward(call: Call) -> Response:
-    """Answer POST /events/{eventId}/reward."""
+    """Answer POST /events/{eventId}/reward: store the reward of a decision. The response is empty."""
     value = call.read(RewardRequest).value
     _, future = call.loop.outcomes([OutcomeRequest(id=call.parts[0], value=value, key=call.idempotency_key)])
     await asyncio.wrap_future(future)
@@ -85,7 +85,7 @@ async def reward(call: Call) -> Response:
 
 
 async def activate(call: Call) -> Response:
-    """Answer POST /events/{eventId}/activate."""
+    """Answer POST /events/{eventId}/activate: make a deferred decision count. The response is empty."""
     await asyncio.wrap_future(call.loop.activate(call.parts[0]))
     return empty_response()
 

@@ -66,7 +66,7 @@ class MultiSlotRewardRequest(Body, frozen=True, kw_only=True):
 
 
 async def rank(call: Call) -> Response:
-    """Answer POST /multislot/rank."""
+    """Answer POST /multislot/rank: choose an action for every slot, and respond with the chosen actions."""
     asked = call.read(MultiSlotRankRequest)
     loop, event = call.loop, asked.event_id or ranking.derive_event_id(call)
     if not takes_records(loop.settings):
@@ -98,7 +98,7 @@ async def rank(call: Call) -> Response:
 
 
 async def reward(call: Call) -> Response:
-    """Answer POST /multislot/events/{eventId}/reward."""
+    """Answer POST /multislot/events/{eventId}/reward: store the rewards of slots. The response is empty."""
     asked = call.read(MultiSlotRewardRequest)
     found = await asyncio.to_thread(find_slots, call.loop, call.parts[0])
     unknown = next((one.slot_id for one in asked.reward if one.slot_id not in found), None)
@@ -111,7 +111,10 @@ async def reward(call: Call) -> Response:
 
 
 async def activate(call: Call) -> Response:
-    """Answer POST /multislot/events/{eventId}/activate."""
+    """Answer POST /multislot/events/{eventId}/activate: make all slots of a deferred event count.
+
+    The response is empty.
+    """
     for identity in (await asyncio.to_thread(find_slots, call.loop, call.parts[0])).values():
         await asyncio.wrap_future(call.loop.activate(identity))
     return empty_response()
