@@ -166,7 +166,7 @@ def test_rewards_of_a_trillion_that_do_not_recur_are_harmless(seed, sign):
 
 
 def test_an_arm_that_rarely_pays_much_is_played_most():
-    """50 with probability .1 beside arms worth .5: in at least 40 % of the later rounds, over six games."""
+    """50 with probability .1 beside arms worth .5: in at least 90 % of the later rounds, over six games."""
     shares = []
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -174,17 +174,17 @@ def test_an_arm_that_rarely_pays_much_is_played_most():
         rewards[:, 2] = 50.0 * (rng.random(1_500) < 0.1)
         arms = op.ContextualBandit(**SMALL, seed=seed).play(rng.standard_normal((1_500, 1, 4)), rewards)
         shares.append((arms[1_000:] == 2).mean())
-    assert np.mean(shares) > 0.4
+    assert np.mean(shares) > 0.9
 
 
 def test_models_learn_which_rows_pay_rarely_but_much():
-    """One of two arms pays 50 with probability .2, and the sign of a column says which: six games, later rounds."""
+    """One of two arms pays 50 with probability .1, and the sign of a column says which: six games, later rounds."""
     right = []
     for seed in range(6):
         rng = np.random.default_rng(seed)
         rows, rewards = rng.standard_normal((1_500, 4)), rng.random((1_500, 4))
         pays = np.where(rows[:, 0] > 0.0, 1, 3)
-        rewards[np.arange(1_500), pays] = 50.0 * (rng.random(1_500) < 0.2)
+        rewards[np.arange(1_500), pays] = 50.0 * (rng.random(1_500) < 0.1)
         arms = op.ContextualBandit(**SMALL, seed=seed).play(rows[:, None, :], rewards)
         right.append((arms[1_000:] == pays[1_000:]).mean())
     assert np.mean(right) > 0.65  # the best fixed arm is right in .5

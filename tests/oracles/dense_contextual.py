@@ -125,7 +125,9 @@ class Mixture:
             count, n = (sizes >= k).sum(), len(sizes)
             often = count >= max(20, 0.2 * n)
             one_sided = k > 1 and count >= max(10, 0.04 * n) and abs(signs[k:].sum()) >= 0.8 * count
-            found += [k] if often or one_sided else []
+            near = ((sizes >= k) & (sizes <= 4)).sum()
+            plausible = 1 < k < 5 and near >= max(5, 0.01 * n) and abs(signs[k:5].sum()) >= 0.8 * near
+            found += [k] if often or one_sided or plausible else []
         return 3.0 * self.unit()[1] * 8.0 ** max(found, default=0)
 
     def tail(self, a):
@@ -133,23 +135,30 @@ class Mixture:
         for k in range(12, 0, -1):
             count, counted = (sizes >= k).sum(), cuts[(sizes >= 1) & (sizes <= k)]
             total, length = counted.sum(), np.abs(counted).sum()
-            recurs = count >= max(1, (0.015 if 2 <= k <= 4 else 0.025) * n)
+            near = ((sizes >= k) & (sizes <= 4)).sum()
+            recurs = count >= max(1, 0.025 * n) or (k > 1 and near >= max(1, 0.005 * n))
             if length > 0.0 and recurs and (total > 0.0 or count >= max(5, 0.05 * n)):
                 return total * abs(total) / length / n
         return 0.0
 
     def repeats(self, a):
-        return sum(one == before for before, one in itertools.pairwise(self.given[a]))
+        """How often the first value that came twice in a row has come since, itself included."""
+        pairs = itertools.pairwise(self.given[a])
+        first = next((place for place, (before, one) in enumerate(pairs) if one == before), None)
+        return 0 if first is None else sum(one == self.given[a][first] for one in self.given[a][first:])
 
     def says_little(self, a):
         """Whether few rewards are known of an arm, all or often alike, where those of others are not alike."""
         own, n = self.given[a], self.count
-        if not self.has_many_values() or len(own) >= n / (4 * sum(map(bool, self.given))):
+        share = n / sum(map(bool, self.given))
+        if not self.has_many_values() or len(own) >= share / 2:
             return False
-        if len(set(own)) <= 1 and len(own) < 30:
+        if len(set(own)) <= 1 and len(own) < min(30, share / 4):
             return True
-        others = sum(self.repeats(b) for b in range(len(self.given)) if b != a)
-        rare = 0.1 * len(own) <= self.repeats(a) and others < 0.1 * (n - len(own))
+        others = [b for b in range(len(self.given)) if b != a]
+        unpaid = [b for b in others if max(self.sizes[b], default=0) < 2 and self.given[b]] or others
+        common, rows = sum(map(self.repeats, unpaid)), sum(len(self.given[b]) for b in unpaid)
+        rare = 0.1 * len(own) <= self.repeats(a) and common < 0.1 * rows
         return len(own) < 60 and rare and max(self.sizes[a]) < 2
 
     def paid(self, reward):

@@ -138,7 +138,7 @@ class Mixture(NamedTuple):
       is always 1.
     - inverse (slots, P): lower triangles of the inverse Gram matrices of an arm, all models one after the other.
     - early (slots, 9): an arm's first five rewards, their count, the number of equal first rewards (-1 once two
-      differ), the last reward, and how often a reward was equal to the one before.
+      differ), the first value that came twice in a row (until then the last reward), and how often it came since.
     - last (slots,): round in which the arm last learned, or -1 if it has learned nothing.
     - learned (slots,): number of rows learned.
     - tails (slots, 3, 12): statistics of clipped rewards by size.
@@ -289,35 +289,46 @@ def places_of(state, slots):
 
     An arm counts as unknown if it has no rows, or if its few rewards tell little (rare_rewards.py).
     """
-    found, arms = slots.copy(), 0
+    found, arms, varied = slots.copy(), 0, has_many_values(state.rewards)
+    every, unpaid, rows = 0.0, 0.0, 0.0
     for a in range(state.last.size):
-        arms += state.last[a] != NEVER
+        if state.last[a] != NEVER:
+            arms += 1
+            if varied:
+                every += state.early[a, REPEATS]
+                if not has_paid(state.tails[a]):
+                    unpaid += state.early[a, REPEATS]
+                    rows += state.learned[a]
     for a in range(slots.size):
         slot = slots[a]
-        if slot != NEVER and (state.last[slot] == NEVER or counts_as_unknown(state, slot, arms)):
+        if slot == NEVER:
+            continue
+        if state.last[slot] == NEVER or (varied and counts_as_unknown(state, slot, arms, every, unpaid, rows)):
             found[a] = NEVER
     return found
 
 
 @compiled
-def counts_as_unknown(state, slot, arms):
+def counts_as_unknown(state, slot, arms, every, unpaid, rows):
     """Return True if an arm counts as unknown, because its few rewards are all or often equal (rare_rewards.py).
 
-    `slot` is the index of the arm's models, and `arms` the number of arms that have learned.
+    An arm with many equal rewards is compared with the arms that have not paid a large reward yet, because the others
+    may have many equal rewards, too. If no such arm is left, it is compared with all others.
+
+    - slot: index of the arm's models.
+    - arms: number of arms that have learned.
+    - every: number of repeated rewards of all arms.
+    - unpaid, rows: number of repeated rewards, and of rows, of all arms that have not paid a large reward.
     """
-    if not has_many_values(state.rewards):
-        return False
     alike, repeats, learned = state.early[slot, ALIKE], state.early[slot, REPEATS], state.learned[slot]
     known = state.counts[KNOWN]
     if says_little(alike, learned, known, arms):
         return True
     if has_paid(state.tails[slot]) or not has_many_repeats(repeats, learned, known, arms):
         return False
-    others = -repeats
-    for other in range(state.last.size):
-        if state.last[other] != NEVER:
-            others += state.early[other, REPEATS]
-    return others < REPEATS_OFTEN * (known - learned)
+    if rows > learned:
+        return unpaid - repeats < REPEATS_OFTEN * (rows - learned)
+    return every - repeats < REPEATS_OFTEN * (known - learned)
 
 
 @compiled

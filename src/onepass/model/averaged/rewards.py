@@ -87,17 +87,19 @@ def note_early(rewards, early, slot, reward):
     """Store a reward if it is among the first five of its arm, and update the predicted reward of an unknown arm.
 
     - rewards: statistics of all rewards.
-    - early (slots, 9): for each arm its first rewards, their count, the number of equal first rewards, the last reward,
-      and how often a reward was equal to the one before.
+    - early (slots, 9): for each arm its first rewards, their count, the number of equal first rewards, the first value
+      that came twice in a row (until then the last reward), and how often it came since.
     - slot: index of the arm.
     """
     numbers, own = rewards.numbers, early[slot]
     if own[ALIKE] == own[COUNTED] or own[ALIKE] > FIRST_REWARDS:
         own[ALIKE] = own[ALIKE] + 1.0 if own[ALIKE] == 0.0 or reward == own[0] else -1.0
     count = int(own[COUNTED])
-    if count > 0 and reward == own[LATEST]:
-        own[REPEATS] += 1.0
-    own[LATEST] = reward
+    if own[REPEATS] > 0.0:
+        own[REPEATS] += reward == own[LATEST]
+    else:
+        own[REPEATS] = 2.0 if count > 0 and reward == own[LATEST] else 0.0
+        own[LATEST] = reward
     if count == FIRST_REWARDS:
         return
     own[count] = reward
