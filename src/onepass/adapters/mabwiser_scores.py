@@ -101,8 +101,8 @@ class ScoreTables:
     def products(self, left: np.ndarray, right: np.ndarray, indices: Any = slice(None)) -> np.ndarray:
         """Return products (n, m) of n pairs of rows u, v with the matrices M of m arms: sum_(k <= j) u_j v_k M_jk.
 
-        `left` (n, d) holds u, `right` (n, d) holds v, and `indices` selects the arms. The products are squared widths
-        if u and v are both the context, and drawn deviations if v is a normal vector.
+        `left` (n, d) holds u, `right` (n, d) holds v, and `indices` selects the m arms (default: all). The products
+        are squared widths if u and v are both the context, and drawn deviations if v is a normal vector.
         """
         self._refresh()
         is_subset = isinstance(indices, list) and 2 * len(indices) < len(self.names)  # else use all: a copy costs more

@@ -231,8 +231,8 @@ def learn_arm(
 
     rows (n, dim), right (n, 0) and rewards (n,) belong to all arms. Contexts may also be outer products of rows (n,
     d_u) and right (n, d_a). The arm is truncated by `rule` when it holds `limit` directions, and `work` are the arrays
-    in which it learns. In a hybrid model, extra (n, k) holds the shared features, and increments (n, k) and targets
-    (n,) are filled for the shared part.
+    in which it learns. In a hybrid model, extra (n, k) holds the features of the shared part, and increments (n, k)
+    and targets (n,) receive the rows and targets that this part has to learn.
     """
     dim, k, hold = arena.basis.shape[1], arena.cross.shape[1], arena.root.shape[1]
     space, slots = gather(arena, arm_rule, arm_id, work)
@@ -284,7 +284,8 @@ def learn_arms(
 
     No other arm is touched. Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u) and right
     (n, d_a). An arm is truncated by `rule` when it holds `limit` directions. In a hybrid model, extra (n, k) holds the
-    shared features, and increments (n, k) and targets (n,) are filled for the shared part.
+    features of the shared part, and increments (n, k) and targets (n,) receive the rows and targets that this part has
+    to learn.
     """
     reach, most = 0, 0
     for g in range(begin, end):

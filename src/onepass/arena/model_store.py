@@ -125,8 +125,9 @@ class ModelStore(Protocol):
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Learn groups of rows, one group for each arm: arm_ids[g] learns rows order[starts[g]:starts[g + 1]].
 
-        Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u) and right (n, d_a). Returns
-        increments (n, k) and targets (n,) for the shared part of a hybrid model.
+        Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u) and right (n, d_a). `extra`
+        (n, k) holds the features of the shared part of a hybrid model. Returns what this part has to learn: rows (n, k)
+        and targets (n,).
         """
         ...
 

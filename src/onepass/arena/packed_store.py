@@ -194,7 +194,8 @@ class PackedStore:
         """Learn groups of rows, one group for each arm: arm_ids[g] learns rows order[starts[g]:starts[g + 1]].
 
         Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u) and right (n, d_a); extra (n,
-        k) holds the shared features of a hybrid model. Returns increments (n, k) and targets (n,) for its shared part.
+        k) holds the shared features of a hybrid model. Returns what its shared part has to learn: rows (n, k) and
+        targets (n,).
         Threads share the arms in blocks. One thread computes each arm, so results do not depend on the number of
         threads.
         """
@@ -256,10 +257,10 @@ class PackedStore:
 
         `contexts` (T, K or 1, dim) holds the rows of the arms, `rewards` (T, K) the reward of every arm, and `arm_ids`
         (K,) the arms' ids. `rule` is the exploration rule, and `normals` and `lots` are its random numbers. `tally`
-        holds the sums of residuals, and `rounds` is the number of rewards learned. scored (T, 3) receives the predicted
-        reward and the score of the chosen arm, and the largest score.
+        holds the sums of squared residuals, and `rounds` is the number of rewards learned. scored (T, 3) receives the
+        predicted reward and the score of the chosen arm, and the largest score.
 
-        Returns the sums of residuals, the chosen arms (T,), and the arm ids (K,) afterwards.
+        Returns the new `tally`, the chosen arms (T,), and the arm ids (K,) afterwards.
         """
         missing = int(np.count_nonzero(arm_ids == NONE))
         fresh = np.array([self._allocate_id() for _ in range(missing)], np.int64)

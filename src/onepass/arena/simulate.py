@@ -23,8 +23,9 @@ def arm_statistics(
     """Return the means, widths and draws of the arms with ids arm_ids (K,) that an exploration rule needs.
 
     rows (K, dim) has one row for each arm, or is (1, dim) for all arms. normals (pairs, K) holds standard normal draws.
-    `rounds` is the number of rewards learned, and `tally` holds the sums of residuals. `cutting` is the rule by
-    which an arm is truncated, as soon as it holds `limit` directions.
+    `rounds` is the number of rewards learned, and `tally` the sums of squared residuals so far.
+    `cutting` is the rule by which an arm is truncated as soon as it holds `limit` directions, and `arm_rule` the rule
+    by which it learns rewards.
     """
     count = arm_ids.size
     means, widths = evaluate_arms(arena, arm_ids, rows, np.empty((count, 0), rows.dtype))
@@ -53,12 +54,15 @@ def play_rounds(
     """Play T recorded rounds: score the arms, choose one, and learn its reward.
 
     `contexts` (T, K or 1, dim) holds the rows of the arms and `rewards` (T, K) the reward of every arm. `rule` is the
-    exploration rule, and `normals` and `lots` are its random numbers. `fresh` holds ids for arms without a model;
-    `arm_ids` (K,) is updated in place. scored (T, 3) receives the predicted reward and the score of the chosen arm, and
-    the largest score; with (0, 3) nothing is stored. The arena must have room for everything that may be learned.
+    exploration rule. Its random numbers are normals (T, pairs, K), with two draws for each pair, and uniforms `lots`
+    (T, 2). `cutting` is the rule by which an arm is truncated as soon as it holds `limit` directions, and `arm_rule`
+    the rule by which it learns rewards (rewards.py). `rounds` is the number of rewards learned before, and `tally` the
+    sums of squared residuals so far. `fresh` holds ids for arms without a model; `arm_ids` (K,) is updated in place.
+    scored (T, 3) receives the predicted reward and the score of the chosen arm, and the largest score; with (0, 3)
+    nothing is stored. The arena must have room for everything that may be learned.
 
-    Returns the arena, the sums of residuals, the chosen arms (T,), and the number of ids of `fresh` used. The arms are
-    -1 from the first round with a score that is not finite.
+    Returns the arena, the new `tally`, the chosen arms (T,), and the number of ids of `fresh` used. The arms are -1
+    from the first round with a score that is not finite.
     """
     arms, among, taken = np.full(contexts.shape[0], NOT_FINITE), np.ones(arm_ids.size, np.bool_), 0
     for t in range(contexts.shape[0]):

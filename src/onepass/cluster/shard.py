@@ -94,8 +94,8 @@ class Shard(files.Owner):
     def learn(self, arms: np.ndarray, counts: np.ndarray, *rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Learn rows of several arms: `counts` (n,) rows of each of the n arms `arms`, in order.
 
-        `rows` are four arrays: rows (n, dim), factors of the arms, rewards (n,) and shared features (n, k) of a hybrid
-        model. Returns increments (n, k) and targets (n,) for its shared part.
+        `rows` are four arrays: rows (m, dim), factors of the arms, rewards (m,) and shared features (m, k) of a hybrid
+        model. Returns what its shared part has to learn: rows (m, k) and targets (m,).
         """
         starts, order = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(rows[0]))
         return self.store.learn(self._allocate(arms), starts, order, *rows)

@@ -130,9 +130,12 @@ class ShardedStore:
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Learn rows grouped by arm on the shards of these arms.
 
-        `records` are the arms' ids. Arm records[g] learns rows order[starts[g]:starts[g + 1]]. `right` holds the arms'
-        factors, if rows are the users' factors, and `extra` (n, k) the shared features of a hybrid model. Returns
-        increments (n, k) and targets (n,) for its shared part.
+        The arm with the id records[g] learns the rows order[starts[g]:starts[g + 1]] of `rows` (n, dim), with `rewards`
+        (n,). Contexts are these rows, with right (n, 0), or outer products of rows (n, d_u) and right (n, d_a). `extra`
+        (n, k) holds the features of the shared part of a hybrid model; k is 0 for other models.
+
+        Returns what the shared part has to learn, in the order of `rows`: rows (n, k), and targets (n,). Without a
+        shared part both are empty.
         """
         increments, targets = np.empty_like(extra), np.empty(len(extra) if extra.shape[1] else 0)
         counts, owners, each, places = np.diff(starts), self._owner[records], {}, {}

@@ -398,7 +398,7 @@ class Exact(Design):
         return init_exact(self.dim, self.params["reg"], self.dtype)
 
     def truncation(self) -> Truncation:
-        """Return a truncation that never applies, since arms are exact.
+        """Return a truncation that never applies, since an exact design drops nothing.
 
         Returns
         -------

@@ -119,8 +119,8 @@ def update_noise(noise: Noise, reward: float, residual: float, leverage: float, 
     """Return the noise estimate after the t-th row, and True if many earlier rewards equal its reward.
 
     For the row x with the reward r, `residual` is r - x^T theta and `leverage` is x^T A^-1 x, both before the row. The
-    first residual that is not zero starts the median, and is left out of the mean. The scale for the next row is
-    cleared.
+    first residual that is not zero starts the median, and is left out of the mean. A scale that was given for this row
+    alone is deleted, so that the next row uses the estimate or the constant nu.
     """
     rise, fall = median_steps(noise.unusual)
     return update_noise_by(noise, reward, residual, leverage, t, rise, fall)

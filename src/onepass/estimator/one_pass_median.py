@@ -6,7 +6,7 @@ In an epoch the following happens, with horizon T and failure probability delta:
     V <- V + x x^T / 2,   theta <- theta + V^-1 (y - x^T theta) x,   then into the ball ||theta|| <= S
 
 There is one estimator and one update for each epoch. The noise must be symmetric: its median is then 0, however heavy
-its tails are. The paper was not at hand. This implementation agrees with its public abstract, which names O(log T)
+its tails are. The paper was not available. This implementation agrees with its public abstract, which names O(log T)
 rewards and one estimator for each epoch. No confidence radius is known to us, so `Theory` is refused.
 """
 

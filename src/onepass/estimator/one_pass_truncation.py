@@ -6,7 +6,7 @@ A reward r that is too large for its row x is replaced by 0 before the step:
     V <- V + x x^T / 2,   theta <- theta + V^-1 (y - x^T theta) x,   then into the ball ||theta|| <= S
 
 T is the horizon, p is (1 - eps) / (2 (1 + eps)), and delta is 1 / (8T). u bounds E|r|^(1+eps), a moment of the rewards
-and not of their noise. The paper was not at hand. This implementation takes its generalized linear loss with the
+and not of their noise. The paper was not available. This implementation takes its generalized linear loss with the
 identity link, whose curvature is 1, and computes the norm by V before the row. No confidence radius is known to us, so
 `Theory` is refused.
 """

@@ -82,7 +82,7 @@ def evaluate_actions(
     >>> bandit = op.ContextualBandit(exploration=op.Thompson(0.5, uniform_share=0.5), seed=0)
     >>> actions = op.Interval(0.0, 1.0)
     >>> decisions = [bandit.decide(None, actions) for _ in range(1000)]
-    >>> found = evaluate_actions(decisions, [one.arm for one in decisions], lambda terms: 0.7)
+    >>> found = evaluate_actions(decisions, [one.arm for one in decisions], lambda customer: 0.7)
     >>> 0.6 < found.value < 0.8 and found.limits.lower < 0.7 < found.limits.upper
     True
     """

@@ -159,11 +159,12 @@ def vector_norm(x):
 
 @compiled
 def reorthogonalize(basis, row, coordinates, residual):
-    """Make the residual of a row x orthogonal to the rows of Q = `basis`, and return the residual's length.
+    """Make the residual of a row x orthogonal to the rows of Q = `basis`, and return its length, or minus its length.
 
     `coordinates` = Q x and `residual` = x - Q^T Q x come from one pass and are corrected in place. The second
     projection is done if the first one cancelled more than two digits, so that the residual is orthogonal to Q up to
-    rounding. The result is minus the length, or 0, if the row lies in the span up to `span_tolerance`.
+    rounding. The result is minus the length (or 0) if x lies in the span of Q: if the length is at most ||x|| times
+    `span_tolerance`, which depends on the dtype. Otherwise it is the length.
     """
     norm, length = vector_norm(row), vector_norm(residual)
     least = span_tolerance(np.finfo(basis.dtype).eps) * norm

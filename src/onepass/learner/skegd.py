@@ -4,8 +4,8 @@
     2.  f = w^T phi(x); on a loss  w <- w - step l'(f) phi(x)
 
 Whenever the map is made or changes, w becomes the least-squares fit of f at the landmarks, which keeps what was
-learned. This is our choice: the published program is not at hand, and first-order steps would take long to learn again
-what the reset of FORKS forgets.
+learned. This is our choice: the published program is not available, and first-order steps would take long to
+learn again what the reset of FORKS forgets.
 
 Choose a sketch size s_p of at least 2 s_m, for s_m landmarks. With a smaller one, the pseudo-inverse of a nearly square
 random matrix makes features long (||phi||^2 of 6,000 instead of 1 for s_p = s_m = k), and first-order steps diverge,

@@ -73,9 +73,10 @@ def copy_scratch_sketching(state):
 
 @compiled
 def two_stage_decision(buffer, features, phi, mapped, w, x):
-    """Return the prediction f(x), from the buffer of examples or, if `mapped`, from the feature map with weights w.
+    """Return the prediction f(x), from `buffer` or, if `mapped` is True, from the feature map `features`.
 
-    The map's features are written to phi.
+    `buffer` holds the examples, and `w` the weights of the mapped features. The mapped features of x are written to
+    `phi`.
     """
     if not mapped:
         return kernel_expansion(buffer, x)

@@ -85,7 +85,7 @@ def row_statistics(
     """Return the statistics of K arms that an exploration rule needs, for the arms' rows (K, features).
 
     - rounds: number of rewards learned.
-    - tally: sums of residuals.
+    - tally: sums of squared residuals.
     - normals (pairs, size): standard normal numbers, one row for each pair of draws.
     - joint: True draws the means of the arms jointly, with size = K; False draws the parameter, with size = features.
     """
@@ -239,10 +239,11 @@ def play_rounds(
     """Play T recorded rounds: score the arms, choose one, and learn its reward.
 
     `contexts` is (T, K, features), `rewards` (T, K), and `nus`, the noise scales, (T, K) or (0, 0). `normals` and
-    `uniforms` are random numbers. scored (T, 3) receives the mean and the score of the chosen arm and the largest
+    `uniforms` (T, 2) are random numbers. `rounds` is the number of rewards learned before, and `tally` the sums of
+    squared residuals so far. scored (T, 3) receives the mean and the score of the chosen arm and the largest
     score; with (0, 3) nothing is stored.
 
-    Returns the estimator, the sums of residuals, and the chosen arms (T,). The arms are -1 from the first round with a
+    Returns the estimator, the new `tally`, and the chosen arms (T,). The arms are -1 from the first round with a
     score that is not finite, and -2 from the first round in which a required arm was not offered.
     """
     arms, eligible = np.full(contexts.shape[0], NOT_FINITE), np.ones(contexts.shape[1], np.bool_)

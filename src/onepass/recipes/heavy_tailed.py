@@ -296,8 +296,8 @@ def CRTM(
 
     Notes
     -----
-    A round takes a constant number of operations of the design. The paper was not at hand: `OnePassTruncation` says how
-    its abstract was read.
+    A round takes a constant number of operations of the design. The paper was not available: `OnePassTruncation` says
+    how its abstract was read.
 
     References
     ----------
@@ -369,7 +369,7 @@ def CRMM(
 
     Notes
     -----
-    A round takes a constant number of operations of the design. The paper was not at hand; the algorithm follows its
+    A round takes a constant number of operations of the design. The paper was not available; the algorithm follows its
     abstract.
 
     References

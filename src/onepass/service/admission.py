@@ -18,14 +18,21 @@ class Admission:
         self.open = not any(map(len, keys.values()))
 
     def check_host(self, request: Any) -> None:
-        """Refuse a request for another host if there are no keys, because a web page of that host may have sent it."""
+        """Raise ApiError if there are no keys and the Host header does not name this machine.
+
+        Otherwise a web page of another host could send requests to the service.
+        """
         host = request.headers.get("host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if self.open and name not in LOOPBACK:
             raise ApiError(421, "WrongHost", f"without keys the host must be one of this machine's, got {quote(host)}")
 
     def admit(self, request: Any, name: str, role: Role) -> None:
-        """Refuse a request that the keys of the loop `name` do not allow; the loop need not exist."""
+        """Raise ApiError unless a request may do what needs the role `role` in the loop `name`.
+
+        If the loop has keys, the request must have one of them with this role. The loop need not exist: without it, the
+        request is refused too.
+        """
         self.check_host(request)
         presented = key_of(request)
         if name in self.keys:

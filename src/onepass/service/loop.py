@@ -465,7 +465,11 @@ class Loop:
         return records, self.writer.submit([*records])
 
     def activate(self, identity: str) -> Future[list[int]]:
-        """Return a future of the sequence number of an activation; raise ApiError if there is no such decision."""
+        """Record that the deferred decision with the id `identity` has been shown.
+
+        Returns a future of a list with one number, the sequence number of this record. Raises ApiError if there is no
+        such decision.
+        """
         if not any(isinstance(one, Decision) for one in self.store.find(self.name, identity)):
             raise ApiError(404, "EventNotFound", f"there is no decision {quote(identity)}")
         return self.writer.submit([Activation(loop=self.name, time=0, id=identity)])

@@ -73,7 +73,7 @@ class GameTrial:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per player: decisions until it stopped at the best arm, errors and regret."""
+    """Return the table as one line per player: decisions until it stopped at the best arm, wrong answers and losses."""
     found = []
     for label, own in group_rows(rows, policy_label).items():
         right = [row["decisions"] if row["stopped"] and row["right"] else np.inf for row in own]
@@ -114,7 +114,8 @@ GAMES = Figure("ab-tests", lines, draw)
 class ABTestStudy:
     """Study of A/B tests: players look for the best of several arms in simulated worlds.
 
-    - rates, shock, slope: arguments of `JumpingWorld`.
+    - rates: click rates of the arms.
+    - shock, slope: size of the random jumps of all click rates, and effect of the context, as for `JumpingWorld`.
     - logged: True if the world is a `LoggedWorld` with as many arms as `rates` has entries.
     - tolerance: loss of click rate that an answer may have.
 

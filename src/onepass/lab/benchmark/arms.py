@@ -227,7 +227,7 @@ def call_microseconds(dtype: str, rows: int, estimator: str = "ridge") -> float:
     """Return the microseconds in which a bandit chooses among 1,000 arms and learns the reward, call by call.
 
     Contexts have 50 features, and every arm has a sketch of rank 8. `dtype` and `estimator` are arguments of the
-    bandit. Before, it has learned `rows` rows and played 1,000 rounds that are not timed.
+    bandit. Before the timing, the bandit learns `rows` rows and plays 1,000 rounds.
     """
     rng = np.random.default_rng(0)
     bandit = op.PSILinUCB(dim=50, rank=8, estimator=estimator, model="disjoint", dtype=dtype)

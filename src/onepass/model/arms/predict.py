@@ -103,7 +103,7 @@ def arm_statistics(
 ) -> ArmStatistics:
     """Return the means, widths and draws of K arms that the exploration rule `explores` needs.
 
-    - tally, rounds: sums of residuals, and number of rewards learned.
+    - tally, rounds: sums of squared residuals, and number of rewards learned.
     - means (K,): predictions.
     - squares (K,): x^T A_a^-1 x for the design A_a of each arm a.
     - rows (K, k): rows of the shared part of a hybrid model, which adds its prediction to the means; None without it.

@@ -187,6 +187,7 @@ def product(inverse, phi):
 def add_heads(state, heads, row, slot, values, expected, mode):
     """Update the parameters `heads` of outcomes, in place, by the outcomes of a row.
 
+    - state: the averaged models, whose inverse matrices and feature maps are used.
     - row (d,), slot: the row, and the index of its arm's models.
     - values (J,): outcomes, NaN for a missing one.
     - expected (J,): for REVISED, the values learned earlier.

@@ -100,8 +100,8 @@ def begin_sketch(sketches, slot, reg):
 def sparse_row(view, x):
     """Return the sparse part of the features of a row x, as indices and values, and the features' squared norm.
 
-    The features are s - m with a sparse s and a constant m. The results are the indices and values of s, and ||s -
-    m||^2.
+    The features are s - m with a sparse s and a constant m, and the norm is ||s - m||^2. `view` is the feature map
+    (view.py), which holds the centers and scales of the columns.
     """
     dim, scale, count, shared, common = x.size, view.numbers[1], 1, 0.0, 0.0
     for j in range(dim):

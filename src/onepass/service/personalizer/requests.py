@@ -46,7 +46,7 @@ class Call(NamedTuple):
 
     @property
     def idempotency_key(self) -> str | None:
-        """Id that the client gave to the request; a repeated request has the same id."""
+        """Id that the client gave to the request, or None; a repeated request has the same id."""
         return self.request.headers.get(REQUEST_ID) or None
 
     def read(self, kind: type[Kind]) -> Kind:
