@@ -29,6 +29,7 @@ from onepass.foundation.state import object_array
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.averaged.averaged_models import MEGABYTES, PATIENCE, RULE, WARM_UP, AveragedModels
 from onepass.model.averaged.columns import WIDTH
+from onepass.model.averaged.forest import N_TREES
 from onepass.model.averaged.span import WIDE
 from onepass.model.contract import Batch, Choice, Model, Request, Sides
 from onepass.model.interaction.interaction_model import InteractionModel
@@ -62,7 +63,9 @@ class AutoModel(Model):
     alarm_threshold : float, default 50.0
         Threshold of the drift alarm, above 0; None means no alarm.
     seed : int, default 0
-        Seed of landmarks, at least 0.
+        Seed of landmarks and trees, at least 0.
+    n_trees : int, default 30
+        Number of trees, from 0 to 1,000, as for `AveragedModels`.
     model : {"disjoint", "interaction"}, default None
         "disjoint" becomes `AveragedModels` and ignores features of arms. "interaction" becomes an `InteractionModel`.
         None lets the first data choose.
@@ -90,6 +93,7 @@ class AutoModel(Model):
         memory_limit: float = MEGABYTES,
         alarm_threshold: float | None = PATIENCE,
         seed: int = 0,
+        n_trees: int = N_TREES,
         model: str | None = None,
         context: Records | None = None,
         item: Records | None = None,
@@ -109,6 +113,7 @@ class AutoModel(Model):
             "memory_limit": memory_limit,
             "alarm_threshold": alarm_threshold,
             "seed": seed,
+            "n_trees": n_trees,
         }
         self.dim: int | None = None if dim is None else check.integer("dim", dim, 1)
         self.n_learned = 0

@@ -7,6 +7,7 @@ from onepass.exploration.exploration import Exploration
 from onepass.features.records import Records
 from onepass.model.auto import AutoModel
 from onepass.model.averaged.averaged_models import MEGABYTES, PATIENCE, WARM_UP
+from onepass.model.averaged.forest import N_TREES
 from onepass.model.interaction.interaction_model import RECENT, InteractionModel
 
 
@@ -88,6 +89,7 @@ def ContextualBandit(
     alarm_threshold: float | None = PATIENCE,
     seed: int = 0,
     name: str = "ContextualBandit",
+    n_trees: int = N_TREES,
     model: str | None = None,
     context: Records | None = None,
     item: Records | None = None,
@@ -132,9 +134,11 @@ def ContextualBandit(
         Threshold, above 0, of the alarm (a CUSUM of squared errors) that forgets the arms' models after a
         change for the worse. None means no alarm.
     seed : int, default 0
-        Seed of landmarks, ties and draws, at least 0.
+        Seed of landmarks, trees, ties and draws, at least 0.
     name : str, default "ContextualBandit"
         Name shown by repr.
+    n_trees : int, default 30
+        Number of trees, from 0 to 1,000, that are averaged with the other models where rows have at most 32 columns.
     model : {"disjoint", "interaction"}, default None
         "disjoint" keeps a model for each arm and ignores features of arms. "interaction" is one model of all
         arms. None lets the first data choose.
@@ -159,8 +163,8 @@ def ContextualBandit(
 
     Notes
     -----
-    `n_landmarks`, `reg`, `warm_up`, `memory_limit` and `alarm_threshold` apply only when each arm has its own
-    model.
+    `n_landmarks`, `n_trees`, `reg`, `warm_up`, `memory_limit` and `alarm_threshold` apply only when each arm has its
+    own model.
 
     Examples
     --------
@@ -179,6 +183,6 @@ def ContextualBandit(
     """
     learner = AutoModel(
         dim, n_landmarks=n_landmarks, reg=reg, warm_up=warm_up, memory_limit=memory_limit,
-        alarm_threshold=alarm_threshold, seed=seed, model=model, context=context, item=item,
+        alarm_threshold=alarm_threshold, seed=seed, n_trees=n_trees, model=model, context=context, item=item,
     )  # fmt: skip
     return Bandit(learner, exploration, seed=seed, name=name, outcomes=outcomes)

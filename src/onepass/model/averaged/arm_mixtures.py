@@ -9,12 +9,23 @@ from onepass.foundation import check, files
 from onepass.foundation.generic import call_direct
 from onepass.foundation.state import object_array
 from onepass.model.arms.arm_index import ArmIndex
+from onepass.model.averaged.forest import (
+    MEMORY,
+    N_TREES,
+    erase_arm,
+    fit_forest,
+    forest_fits,
+    init_forest,
+    widen_forest,
+)
+from onepass.model.averaged.forest_share import share_of, survey_with_trees, teach_trees
 from onepass.model.averaged.mixture import (
     ALARMS,
     CLOCK,
     KNOWN,
     NAMES,
     NEVER,
+    NOISE,
     asked,
     begin_arm,
     begun_mixture,
@@ -67,6 +78,7 @@ class Settings(NamedTuple):
     memory_limit: float
     alarm_threshold: float | None
     seed: int
+    n_trees: int = N_TREES
 
     def checked(self) -> "Settings":
         """Return the settings as plain numbers. Raises ValueError for a value out of range."""
@@ -77,6 +89,7 @@ class Settings(NamedTuple):
             check.positive("memory_limit", self.memory_limit),
             None if self.alarm_threshold is None else check.positive("alarm_threshold", self.alarm_threshold),
             check.integer("seed", self.seed, 0, None),
+            check.integer("n_trees", self.n_trees, 0, 1_000),
         )
 
     @property
@@ -106,12 +119,14 @@ class Saved(NamedTuple):
 
     - mixture: the models, () before the first row.
     - remaking: models whose feature maps are being rebuilt, or ().
+    - forest: the trees beside them, or ().
     - names: the arms' names.
     - slots: index of each arm's models.
     """
 
     mixture: Any
     remaking: Any
+    forest: Any
     names: np.ndarray
     slots: np.ndarray
 
@@ -121,6 +136,7 @@ class ArmMixtures:
 
     - models: the models' arrays (`Mixture`), () until the width of rows is known.
     - remaking: state of a rebuilding of feature maps (`Remaking`), () if none is in progress.
+    - forest: state of the trees beside the models (`Forest`), () before the first row and without trees.
     - index: names of arms, and the index of each arm's models (slot).
     - heads: parameters of outcomes (`OutcomeHeads`), () without outcomes or rows.
     """
@@ -129,6 +145,7 @@ class ArmMixtures:
         self.settings = settings
         self.models: Any = ()
         self.remaking: Any = ()
+        self.forest: Any = ()
         self.heads: Any = ()
         self.outcomes = 0  # how many
         self.index = ArmIndex()
@@ -137,6 +154,7 @@ class ArmMixtures:
     def begin(self, width: int) -> None:
         """Create models that have learned nothing, for rows with `width` columns."""
         self.models = begun_mixture(width, self.settings.rows_kept(width), self.settings.reg)
+        self.forest = init_forest(width, self.settings.n_trees, self.settings.seed)
         self.begin_outcomes(self.outcomes)
 
     def begin_outcomes(self, count: int) -> None:
@@ -150,6 +168,8 @@ class ArmMixtures:
         slot = self.index.lookup(arm)
         if slot != NEVER:
             erase(self.models, slot)
+            if self.forest != ():
+                erase_arm(self.forest, slot)
             if self.heads != ():
                 erase_heads(self.heads, slot)
             if self.remaking != ():
@@ -166,6 +186,8 @@ class ArmMixtures:
             self.remaking = widen(self.remaking, self.models, fills, sizes)
         if self.heads != ():
             self.heads = widen_heads(self.heads, self.models, fills)
+        if self.forest != ():
+            self.forest = widen_forest(self.forest, fills)
         self.models = widened(self.models, fills, sizes)
 
     def take(self, row: np.ndarray, reward: float, arm: Any, outcomes: np.ndarray | None = None) -> None:
@@ -178,6 +200,10 @@ class ArmMixtures:
         if state.last[slot] == NEVER:
             begin_arm(state, slot)
         call_direct(self._code, take, state, row, slot, reward, settings.alarm_threshold or 0.0)
+        if self.forest != ():
+            self.forest = fit_forest(self.forest, len(state.last), MEMORY * settings.bytes)
+        if self.forest != ():
+            call_direct(self._code, teach_trees, state, self.forest, row, slot, reward)
         if outcomes is not None:
             if len(self.heads.theta) < len(state.last):
                 self.heads = resize_heads(self.heads, state, False)
@@ -188,7 +214,7 @@ class ArmMixtures:
         if seen <= settings.warm_up and is_due(seen, settings.warm_up):
             self.remaking = start(state, settings.n_landmarks)
         if self.remaking != ():
-            known, memory = len(self.index), settings.bytes
+            known, memory = len(self.index), settings.bytes * (1.0 if self.forest == () else 1.0 - MEMORY)
             self.models, self.remaking = go_on(state, self.remaking, known, memory, settings.seed, settings.warm_up)
             if self.heads != () and self.models.views is not state.views:
                 self.heads = resize_heads(self.heads, self.models, True)
@@ -261,7 +287,10 @@ class ArmMixtures:
         """
         if self.models == ():
             return np.zeros(slots.size), np.ones(slots.size), 0.0, 0
-        return *call_direct(self._code, survey, self.models, rows, slots), int(self.models.counts[KNOWN])
+        means, widths, unit = call_direct(self._code, survey, self.models, rows, slots)
+        if self.forest != ():
+            unit = call_direct(self._code, survey_with_trees, self.models, self.forest, rows, slots, means)
+        return means, widths, unit, int(self.models.counts[KNOWN])
 
     def choices(self) -> dict[str, Any]:
         """Return what the models have chosen so far, such as their weights and landmarks; {} before the first row."""
@@ -270,43 +299,57 @@ class ArmMixtures:
             return {}
         w, width, sketched = weights(state), state.rows.shape[1], state.sketches.root.shape[1]
         believed = {
-            name: round(float(one), 3)
+            name: float(one)
             for m, (name, one) in enumerate(zip(NAMES, w, strict=True))
             if asked(state.plan, sketched > 0, m)
         }
+        residual, share = float(sigma_of(state, w)), self.share()
+        if self.forest != ():
+            believed = {name: round((1.0 - share) * one, 3) for name, one in believed.items()}
+            believed["trees"] = round(share, 3)
+            residual += (
+                share * (float(np.sqrt(self.forest.scores[NOISE] / state.counts[KNOWN])) - residual) if share else 0.0
+            )
         return {
             "weights": believed,
             "landmarks": [len(view.landmarks) for view in state.views],
             "directions": sketched or state.views[0].span.basis.shape[1],
-            "residual": float(sigma_of(state, w)),
+            "residual": residual,
             "prior": float(prior(state.rewards)),
             "unit": float(state.rewards.numbers[SPREAD]),
             "alarms": int(state.counts[ALARMS]),
             "bytes_per_arm": bytes_of(state.plan, width, sketched // 2),
         }
 
+    def share(self) -> float:
+        """Return the weight of the forest in means, 0 if there is none."""
+        return 0.0 if self.forest == () else float(share_of(self.models, self.forest))
+
     # ---- files ----
 
     def saved(self) -> Saved:
         """Return everything that a file of the models holds, as `Saved`."""
-        return Saved(self.models, self.remaking, object_array(list(self.index.names)), self.index.arm_ids)
+        return Saved(self.models, self.remaking, self.forest, object_array(list(self.index.names)), self.index.arm_ids)
 
     def restore(self, held: files.StateSource) -> None:
         """Replace the models by those in `held`, from a file. Raises ValueError if the content is inconsistent."""
         begun, landmarks = self.models, self.settings.n_landmarks
         works = begun != () and any(name.startswith("remaking.") for name in held.arrays)
-        none = Saved(begun, begun_remaking(begun) if works else (), object_array([]), np.zeros(0, np.int64))
-        found: Saved = held.take(none, lambda saved: _fits(saved, begun, landmarks))
+        grows = begun != () and any(name.startswith("forest.") for name in held.arrays)
+        forest = self.forest if grows else ()
+        none = Saved(begun, begun_remaking(begun) if works else (), forest, object_array([]), np.zeros(0, np.int64))
+        found: Saved = held.take(none, lambda saved: _fits(saved, begun, forest, landmarks))
         if len(set(found.names.tolist())) != len(found.names):
             raise ValueError("an arm is there twice")
-        self.models, self.remaking = found.mixture, found.remaking
+        self.models, self.remaking, self.forest = found.mixture, found.remaking, found.forest
         self.index = ArmIndex(zip(found.names, found.slots.tolist(), strict=True))
 
 
-def _fits(found: Saved, begun: Any, landmarks: int) -> bool:
+def _fits(found: Saved, begun: Any, forest: Any, landmarks: int) -> bool:
     """Return True if the content of a file is consistent.
 
     - begun: models of the right width that have learned nothing.
+    - forest: a forest that has learned nothing, () if the file has none.
     - landmarks: the largest number of landmarks allowed.
     """
     slots = found.slots[found.slots != NEVER].tolist()
@@ -314,5 +357,7 @@ def _fits(found: Saved, begun: Any, landmarks: int) -> bool:
     if not few or begun == ():
         return few
     state, more, arms = found.mixture, found.remaking, max(slots, default=NEVER) + 1
-    whole = consistent(state, begun, arms)
+    whole = consistent(state, begun, arms) and (
+        found.forest == () == forest or (forest != () and forest_fits(found.forest, forest, len(state.last)))
+    )
     return whole and (more == () or remaking_fits(more, state, begun, arms, landmarks))

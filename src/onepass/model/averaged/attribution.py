@@ -2,21 +2,25 @@
 
 With features phi_mj and parameters theta_mj of model m for column j, mean and width are sums:
 
-    mean    = mu + tail + sum_m w_m (sum_j (theta_mj - mu tau_mj) phi_mj)
+    mean    = mu + tail + (1 - w) sum_m w_m (sum_j (theta_mj - mu tau_mj) phi_mj) + w (steps of the trees)
     width^2 = sum_m v_m cut_m^2 sum_j phi_mj (P_m phi_m)_j
 
 cut_m is the factor of the widths of model m, reduced by the arm's rows. mixture.py defines the other symbols. Every
 model with weight has one feature for column j. For wide rows, features are coordinates on the span Q (span.py). All
-kernel features together are one term.
+kernel features together are one term. w is the weight of the trees (forest_share.py). A step is the change of the arm's
+mean at a split of a tree. It belongs to the column of the split, and the step from mu to the root to the prior.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from onepass.design.subspace import solve_in
 from onepass.features.attribution import Terms
 from onepass.foundation.check import quote
+from onepass.model.averaged.forest import Forest, forest_path
+from onepass.model.averaged.forest_share import share_of
 from onepass.model.averaged.mixture import (
     CLOCK,
     CONSTANT,
@@ -53,10 +57,11 @@ def called(dim: int, names: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def sides_of(
-    state: Mixture, rows: list[np.ndarray], slots: list[int], names: tuple[str, ...], count: int
+    state: Mixture, forest: Any, rows: list[np.ndarray], slots: list[int], names: tuple[str, ...], count: int
 ) -> list[list[Side]]:
     """Return the contributions of the columns of a row to the means and squared widths of one or two arms.
 
+    - forest: the trees beside the models, or ().
     - rows: a row (d,) for each arm.
     - slots: indices of the arms' models.
     - names: the columns' names.
@@ -65,13 +70,14 @@ def sides_of(
     The squared width of the second arm gets a minus sign, because attributions explain a difference of two scores.
     """
     each = zip(rows, slots, (1.0, -1.0)[:count], strict=False)
-    return [[side(state, x, slot, sign, names)] for x, slot, sign in each]
+    return [[side(state, forest, x, slot, sign, names)] for x, slot, sign in each]
 
 
-def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str, ...]) -> Side:
+def side(state: Mixture, forest: Any, x: np.ndarray, slot: int, sign: float, names: tuple[str, ...]) -> Side:
     """Return the contributions of the columns of a row to one arm's mean and squared width.
 
     - state: the averaged models.
+    - forest: the trees beside the models, or ().
     - x (d,): the row.
     - slot: index of the arm's models.
     - sign: 1 or -1, the factor of the squared width.
@@ -84,8 +90,14 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
         slot = int(places_of(state, np.array([slot]))[0])
         if slot != NEVER:
             means[-1] += tail_of(state.tails[slot], state.learned[slot])
-        w = weights(state)
-        for m, (weight, of_width) in enumerate(zip(w, weights_of_widths(w), strict=True)):
+        w, trees = weights(state), 0.0
+        v = weights_of_widths(w)
+        if forest != () and slot != NEVER:
+            trees = share_of(state, forest)
+            steps = trees * forest_steps(forest, x, slot, level)
+            means[:dim] += steps[:dim]
+            means[-1] += steps[-1]
+        for m, (weight, of_width) in enumerate(zip((1.0 - trees) * w, v, strict=True)):
             if weight > 0.0:
                 sees, start, size = state.plan[m].tolist()
                 view = state.views[sees]
@@ -112,6 +124,18 @@ def side(state: Mixture, x: np.ndarray, slot: int, sign: float, names: tuple[str
         parts=np.stack([means, sign * squares]),
     )
     return Side("arm", terms, float(means.sum()), float(sign * squares.sum()))
+
+
+def forest_steps(forest: Forest, x: np.ndarray, slot: int, level: float) -> np.ndarray:
+    """Return the steps of the trees from `level` to the mean of the arm in a slot, summed by column, (d + 1,).
+
+    The last entry is the step from `level`, the mean of an unknown arm, to the roots.
+    """
+    steps, trees = np.zeros(x.size + 1), len(forest.children)
+    for t in range(trees):
+        columns, means = forest_path(forest, t, x, slot, level)
+        np.add.at(steps, [x.size, *columns], np.diff(means) / trees)
+    return steps
 
 
 def theta_and_solved(state: Mixture, m: int, slot: int, phi: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:

@@ -30,6 +30,7 @@ from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.averaged.arm_mixtures import ArmMixtures, Settings
 from onepass.model.averaged.attribution import called, sides_of
 from onepass.model.averaged.contexts import Contexts, RecordContexts, RowContexts, check_width
+from onepass.model.averaged.forest import N_TREES
 from onepass.model.averaged.span import WIDE
 from onepass.model.contract import Batch, Model, Request, Sides
 from onepass.model.names import PLAIN, check_hashable
@@ -68,7 +69,9 @@ class AveragedModels(Model):
     alarm_threshold : float, default 50.0
         Threshold, above 0, of the alarm that forgets all models after a change for the worse. None means no alarm.
     seed : int, default 0
-        Seed of landmarks, at least 0.
+        Seed of landmarks and trees, at least 0.
+    n_trees : int, default 30
+        Number of trees, from 0 to 1,000, that are averaged with the models where rows have at most 32 columns.
     context : Records, default None
         Feature map of dictionary contexts, at most 300 columns wide. The model learns with a copy of it. None means
         that contexts are rows.
@@ -91,10 +94,11 @@ class AveragedModels(Model):
         memory_limit: float = MEGABYTES,
         alarm_threshold: float | None = PATIENCE,
         seed: int = 0,
+        n_trees: int = N_TREES,
         context: Records | None = None,
         ignore_features: bool = False,
     ) -> None:
-        settings = Settings(n_landmarks, reg, warm_up, memory_limit, alarm_threshold, seed).checked()
+        settings = Settings(n_landmarks, reg, warm_up, memory_limit, alarm_threshold, seed, n_trees).checked()
         most = settings.columns_within(settings.warm_up)
         self._ignores: bool = check.choice("ignore_features", ignore_features, (False, True))
         self.n_learned: int = 0
@@ -262,7 +266,7 @@ class AveragedModels(Model):
         rows, slots = request.each[0], [int(request.arms[place]) for place in places]
         columns = called(rows.shape[1], self._contexts.names if names is None else names)
         of_arms = [rows[place if len(rows) > 1 else 0] for place in places]
-        return partial(sides_of, self._mixtures.models, of_arms, slots, columns)
+        return partial(sides_of, self._mixtures.models, self._mixtures.forest, of_arms, slots, columns)
 
     def encode_decision(self, decision: Any) -> Request:
         rows: Any = self._contexts.reread(decision)[None]
@@ -294,7 +298,7 @@ class AveragedModels(Model):
     @reading
     def memory_usage(self) -> int:
         records = self._contexts.records
-        return states.nbytes((self._mixtures.models, self._mixtures.remaking)) + (
+        return states.nbytes((self._mixtures.models, self._mixtures.remaking, self._mixtures.forest)) + (
             0 if records is None else records.memory_usage()
         )
 

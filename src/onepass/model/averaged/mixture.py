@@ -180,14 +180,14 @@ def asked(plan, sketched, m):
 
 
 @compiled
-def weights(state):
-    """Return the weights (M,) by which the predictions of M models are averaged.
+def raw_weights(state):
+    """Return the weights (M,) before they are normalized, the least loss, and the least S.
 
-    They sum to 1, and models that predict badly have weight 0.
+    Models that predict badly have weight 0.
     """
     n, smallest, least = max(float(state.counts[KNOWN]), 1.0), np.inf, np.inf
     plan, sketched, losses = state.plan, state.sketches.root.shape[1] > 0, np.zeros(state.plan.shape[0])
-    tiny = (PRECISION * state.rewards.numbers[SPREAD]) ** 2 + TINY
+    tiny = tiny_of(state)
     for m in range(losses.size):
         if asked(plan, sketched, m):
             smallest = min(smallest, state.scores[NOISE, m] + tiny)
@@ -203,6 +203,22 @@ def weights(state):
     for m in range(w.size):
         if w[m] < FEW * largest:
             w[m] = 0.0
+    return w, least, smallest
+
+
+@compiled
+def tiny_of(state):
+    """Return the square of an error that counts as none."""
+    return (PRECISION * state.rewards.numbers[SPREAD]) ** 2 + TINY
+
+
+@compiled
+def weights(state):
+    """Return the weights (M,) by which the predictions of M models are averaged.
+
+    They sum to 1, and models that predict badly have weight 0.
+    """
+    w, _, _ = raw_weights(state)
     return w / max(w.sum(), TINY)
 
 

@@ -57,12 +57,19 @@ def note_size(tails, reward, middle, most, learned):
     """
     if most == 0.0:
         return 0, 0.0
-    size, limit, above, signs, near, agree = 0, most, 0.0, 0.0, 0.0, 0.0
+    size, limit = 0, most
     while size < SIZES and abs(reward - middle) > limit:
         limit *= STEP
         size += 1
     if size > 0:
         tails[COUNTS, size - 1] += 1.0
+    return size, clip_of(tails, most, learned + 1)
+
+
+@compiled
+def clip_of(tails, most, learned):
+    """Return the clip of an arm with statistics `tails` (3, SIZES) and `learned` rows; `most` is the basic clip."""
+    above, signs, near, agree = 0.0, 0.0, 0.0, 0.0
     for k in range(SIZES, 0, -1):
         count, length = tails[COUNTS, k - 1], tails[LENGTHS, k - 1]
         sign = count * tails[SUMS, k - 1] / length if length > 0.0 else 0.0
@@ -71,15 +78,15 @@ def note_size(tails, reward, middle, most, learned):
         if k <= PLAUSIBLE:
             near += count
             agree += sign
-        if above >= LEARNED_FROM and above >= OFTEN * (learned + 1):
-            return size, most * STEP**k
-        recurs = above >= ONE_SIDED_FROM and above >= ONE_SIDED_OFTEN * (learned + 1)
+        if above >= LEARNED_FROM and above >= OFTEN * learned:
+            return most * STEP**k
+        recurs = above >= ONE_SIDED_FROM and above >= ONE_SIDED_OFTEN * learned
         if k > 1 and recurs and abs(signs) >= AGREE * above:
-            return size, most * STEP**k
-        recurs = near >= PLAUSIBLE_FROM and near >= PLAUSIBLE_OFTEN * (learned + 1)
+            return most * STEP**k
+        recurs = near >= PLAUSIBLE_FROM and near >= PLAUSIBLE_OFTEN * learned
         if k > 1 and recurs and abs(agree) >= AGREE * near:
-            return size, most * STEP**k
-    return size, most
+            return most * STEP**k
+    return most
 
 
 @compiled
