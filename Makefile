@@ -44,8 +44,9 @@ test: PATIENCE := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=tr
 test: .venv/stamp
 test-long: .venv/long
 
+# Three workers on two cores: while one waits for a server or for what another compiles, the third has something to do.
 test test-long:
-	@$(BIN)/pytest -q -n 2 --dist worksteal $(PATIENCE)
+	@$(BIN)/pytest -q -n 3 --dist worksteal $(PATIENCE)
 
 check: .venv/stamp
 	@$(BIN)/ruff format --check
