@@ -207,9 +207,9 @@ class LinearPolicy(ContextualPolicy):
         context : dict or None
             Features by name.
         *reward_args : float
-            The reward, and further arguments of River's reward statistic.
+            The reward, and further arguments of `reward_obj`.
         **reward_kwargs : dict
-            Arguments of River's reward statistic.
+            Arguments of `reward_obj`.
         """
         super().update(arm_id, context, *reward_args, **reward_kwargs)
         self._records.learn([context or {}])

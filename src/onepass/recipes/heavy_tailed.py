@@ -36,7 +36,10 @@ def _theory_option(exploration: Explore) -> dict[str, Any]:
 
 
 def _wide_ridge_factory(dtype: str) -> Callable[[int, int], Design]:
-    """Return a function (width, largest size) -> exact design with reg = width, as in Wang et al.'s theorem 1."""
+    """Return a function that makes an exact design with reg = width, as in Wang et al.'s theorem 1.
+
+    Its arguments are the width of the rows and the largest size of a sketch, which an exact design ignores.
+    """
     return lambda dim, most: Exact(dim=dim, reg=float(dim), dtype=dtype)
 
 

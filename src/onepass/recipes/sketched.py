@@ -18,7 +18,10 @@ from onepass.recipes.compose import Dim, Explore, Make, cap_size, compose, least
 
 
 def _sketch_factory(size: int, reg: float, dtype: str, compensation: float = 0.0) -> Make:
-    """Return a function (width, largest size) -> Frequent Directions with `size` rows, at most the width."""
+    """Return a function that makes Frequent Directions with `size` rows, or fewer.
+
+    Its arguments are the width of the rows and the largest number of rows of the sketch.
+    """
     return lambda dim, most: FrequentDirections(
         dim=dim, size=cap_size("size", size, most), reg=reg, compensation=compensation, dtype=dtype
     )

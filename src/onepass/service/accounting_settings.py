@@ -17,7 +17,7 @@ arm = "old"                                  # or field = "current", file = "rul
 loss = 0.05
 
 [ab_test]
-tolerance = 0.002                            # loss a decision that does not matter
+tolerance = 0.002                            # loss a decision, small enough not to matter
 """
 
 from base64 import b64decode, b64encode
@@ -67,7 +67,7 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Guardrail(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Claim about the mean of an outcome, compared with its mean under the baseline.
+    """Limit of the mean of an outcome, relative to its mean under the baseline.
 
     - at_most, at_least: largest or smallest ratio to the baseline's mean, above 0; one of the two is given.
     - upper: largest value of the outcome, above 0 (default 1.0); the smallest is 0.

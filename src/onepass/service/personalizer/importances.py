@@ -64,7 +64,10 @@ async def delete(call: Call) -> Response:
 
 
 def feature_scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
-    """Return features with their scores, the largest first, from decisions from `begins` to `ends` (microseconds)."""
+    """Return features with their scores, the largest first, from decisions from `begins` to `ends`.
+
+    Both are times in microseconds of Unix time.
+    """
     model, total = loop.learner.snapshot, Counter[str]()
     for record in sample_decisions(loop, begins, ends):
         arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
@@ -82,7 +85,7 @@ def feature_scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
 
 
 def sample_decisions(loop: Loop, begins: int, ends: int) -> list[Decision]:
-    """Return up to 1,000 decisions from `begins` to `ends` (microseconds), evenly spaced."""
+    """Return up to 1,000 decisions from `begins` to `ends` (microseconds of Unix time), evenly spaced."""
     kept, step, number = list[Decision](), 1, 0
     for record in loop.store.read(seq_before(loop.store, begins), None, ("decision",), loop.name):
         if record.time > ends or not loop.writer.is_alive():
