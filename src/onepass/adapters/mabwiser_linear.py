@@ -58,7 +58,7 @@ class LinearImplementor(BaseMAB):
 
     @property
     def contexts(self) -> np.ndarray:
-        """Empty array of the width of a context, which MABWiser reads to interpret a Series."""
+        """Empty array (0, d) with the width d of a context, which MABWiser reads to interpret a Series."""
         return np.empty((0, self._require_bandit().model.dim))
 
     def _require_bandit(self) -> Bandit:

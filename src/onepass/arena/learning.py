@@ -91,9 +91,10 @@ def gather(arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch) -> tupl
 def scatter(
     arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch, space: Subspace, slots: np.ndarray, kept: int
 ) -> None:
-    """Copy an arm from the scratch arrays `work` into the slots (used,) of the arena, and compute its parameter.
+    """Copy an arm from the scratch arrays `work` into its slots (used,) of the arena, and store its parameter there.
 
-    The arm's first `kept` directions are unchanged, so they are not copied; `space` is its subspace now.
+    `arm_rule` is the estimator's rule for arms, which computes the parameter. The arm's first `kept` directions are
+    unchanged, so they are not copied; `space` is its subspace now.
     """
     used, inside = space.used, np.zeros(space.used)
     for i in range(used):

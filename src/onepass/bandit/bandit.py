@@ -1072,7 +1072,10 @@ class Bandit(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True, so that a bandit is saved with everything it has learned if it is part of another saved object."""
+        """Always True, also before the first reward.
+
+        So a bandit is saved with everything it has learned if it is part of another saved object.
+        """
         return True
 
     def params(self) -> dict[str, Any]:

@@ -97,9 +97,11 @@ def pair_rewards(decisions: Any, rewards: Any) -> tuple[list[Decision], list[lis
 
 
 def check_rewards(decisions: list[Decision], rewards: Any) -> list[list[Any]]:
-    """Return the rewards of every decision, one for each slot.
+    """Return the rewards as a list for each decision, with one entry for each slot.
 
-    A slot without a reward has None. Raises ValueError if the number of rewards is wrong.
+    `rewards` is a list or an array with one entry for each decision: a list or an array with one entry for each slot,
+    or, if the decision has a single slot, a number. None stands for a slot without a reward, in the argument and in the
+    result. Raises ValueError if the number of entries is not the number of decisions, or of a decision's slots.
     """
     rewards = rewards.tolist() if hasattr(rewards, "tolist") else rewards
     if not isinstance(rewards, list | tuple) or len(rewards) != len(decisions):

@@ -221,7 +221,7 @@ class AsyncClient:
         return await self._send(requests.patch_settings_call(part, dry_run))
 
     async def evaluations(self) -> Any:
-        """Get all evaluations.
+        """Get all evaluations of policies on the loop's log.
 
         Returns
         -------

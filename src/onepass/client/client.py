@@ -218,7 +218,7 @@ class Client:
         return self._send(requests.patch_settings_call(part, dry_run))
 
     def evaluations(self) -> Any:
-        """Get all evaluations.
+        """Get all evaluations of policies on the loop's log.
 
         Returns
         -------

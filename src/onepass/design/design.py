@@ -153,7 +153,7 @@ class Design(files.Owner):
 
     @reading
     def matrix(self) -> np.ndarray:
-        """Return the dense (dim, dim) matrix that the state stands for."""
+        """Return the matrix A as a dense array (dim, dim); for a sketch, the approximation that it keeps."""
         return contract.matrix(self.state)
 
     def merge(self, other: "Design") -> Self:

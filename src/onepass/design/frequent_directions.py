@@ -148,7 +148,7 @@ def subtract_eigenvalue(
 
 @compiled
 def ridge_of(rule: Any, shed: float) -> float:
-    """Return the ridge reg + compensation * shed, where `shed` is the total of all cuts."""
+    """Return the ridge reg + compensation * shed for the numbers of `rule`; `shed` is the total of all cuts."""
     return rule.reg + rule.compensation * shed
 
 

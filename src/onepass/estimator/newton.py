@@ -39,7 +39,7 @@ def step_along(theta: np.ndarray, direction: np.ndarray, pull: float) -> bool:
 
 @compiled
 def assign_if_finite(theta: np.ndarray, found: np.ndarray) -> bool:
-    """Copy `found` into theta and return True; do nothing and return False if products with it could overflow."""
+    """Copy `found` into theta and return True, or only return False if products with its entries could overflow."""
     most, square = norm_limit(theta), 0.0
     for j in range(theta.size):
         square += float(found[j]) * float(found[j])

@@ -95,8 +95,9 @@ class OnlineNewtonRule(NamedTuple):
 def energy_radius(energy: Energy, reg: float, noise: float, parameter_bound: float, delta: float) -> float:
     """Return the confidence radius of the estimate theta in the norm of the design, from the sums in `energy`.
 
-    `noise` is the sub-Gaussian constant of the noise, `parameter_bound` bounds the norm of the true parameter, `reg` is
-    the regularization, and `delta` the probability that the radius fails.
+    The sums are of log(1 + x^T A^-1 x), of the rises by truncations, and of the rises times ||theta||^2. `noise` is the
+    sub-Gaussian constant of the noise, `parameter_bound` bounds the norm of the true parameter, `reg` is the
+    regularization, and `delta` the probability that the radius fails.
     """
     rows = noise * noise * (energy.gained + 2.0 * np.log(1.0 / delta))
     cuts = parameter_bound * np.sqrt(energy.rise) + np.sqrt(energy.lift)

@@ -142,7 +142,10 @@ def _arm_features(log: Log, arms: np.ndarray) -> np.ndarray:
 
 
 def make_reward_model(given: Any) -> Any:
-    """Return the reward model `given`: `RidgeModel()` for None, and a scikit-learn regressor in a `RegressorModel`."""
+    """Return `given` as a reward model: `RidgeModel()` for None, and a scikit-learn regressor in a `RegressorModel`.
+
+    A `RidgeModel` or `RegressorModel` is returned as it is.
+    """
     if given is None:
         return RidgeModel()
     return given if isinstance(given, RidgeModel | RegressorModel) else RegressorModel(given)

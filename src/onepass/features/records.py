@@ -172,8 +172,8 @@ class Records(files.Owner):
         Returns
         -------
         tuple of str
-            The name in each column, or `free#j` if it has none yet. Shared columns are `hash#j`, with the first name
-            learned there, and dots if there were others.
+            The name in each column, or `free#j` if it has none yet. Shared columns are `hash#j`, followed by
+            the first name learned there, and by dots if other names share the column.
         """
         names = [*self._known, *(f"free#{place}" for place in range(self.n_names, self._room))]
         for place in range(self.hashed):

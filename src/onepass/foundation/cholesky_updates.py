@@ -17,7 +17,7 @@ LEAST_SINGULAR = 1e-150  # of an inverse root: its inverse square, an eigenvalue
 def eigenvalue(singular):
     """Return the eigenvalue 1 / s^2 of a matrix A for a singular value s of the root R, where R R^T = A^-1.
 
-    The result is finite for s = 0, too.
+    The result is at most 1e300, also for s = 0.
     """
     inverse = 1.0 / max(float(singular), LEAST_SINGULAR)
     return inverse * inverse
@@ -124,8 +124,8 @@ def update_triangle(triangle, z, outside):
     """Update a lower triangle T in place so that T^T T grows by z z^T; z (k,) is overwritten.
 
     If `outside` is True, the row z lies outside the span of T's rows and has one coordinate more than T has columns. It
-    then becomes the next row of T, at cost O(k). Any other row is rotated into T by Givens rotations, from the last
-    column to the first, at cost O(k^2).
+    then becomes the next row of T, at cost O(k); the array `triangle` must have room for it. Any
+    other row is rotated into T by Givens rotations, from the last column to the first, at cost O(k^2).
     """
     last = z.size - 1
     if outside:

@@ -59,7 +59,10 @@ class Part(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """Object whose method `set_env` sets global variables: numba's own for machine code, this `Part` for text."""
+        """Object whose `set_env` numba calls to set environments of functions.
+
+        It is numba's own for machine code, and this `Part` for text.
+        """
         return self._codegen if self.whole else self
 
     def set_env(self, name: str, environment: Any) -> None:

@@ -143,9 +143,10 @@ def _count_records(counts: Counter[str], batch: Sequence[Record], seqs: list[int
 
 
 class StoredRecords:
-    """Records of a store that have no unique key, such as outcomes without a request.
+    """Records without a unique key, such as outcomes without a request, among the positions 1 to `last` of a store.
 
-    When a file is imported again, they are used to find the records that the store has already.
+    When a file is imported again, `has(record)` tells whether the store has this record already. Each call matches
+    another stored record.
     """
 
     def __init__(self, store: Store, last: int) -> None:

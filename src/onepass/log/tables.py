@@ -64,7 +64,7 @@ class Connection(Protocol):
 class Tables(Store):
     """Store of records in two tables of a database; a subclass creates the tables, then calls this constructor.
 
-    Raises StoreError if the tables have another form.
+    Raises StoreError if another version made the tables, so that their mark `form` differs.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Tables(Store):
         return self._groups.append(rows) if rows else []
 
     def write(self, rows: list[Row]) -> list[int]:
-        """Store rows of several callers in one transaction, and return their positions in the log."""
+        """Store rows, one for each record, of several callers in one transaction; return their positions in the log."""
         with self.transaction() as connection:
             ((last,),) = connection.query(LAST)
             seqs, new = assign_places(rows, find_places(connection, rows), last)

@@ -620,7 +620,7 @@ class Model(files.Owner, ABC):
 
     @property
     def n_ellipsoids(self) -> int:
-        """Number of confidence ellipsoids that must hold together under a `Theory`. Default: 1."""
+        """Number of confidence ellipsoids that must hold together if exploration is `Theory`. Default: 1."""
         return 1
 
     def play(

@@ -37,9 +37,9 @@ def WeightUCB(
         of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
         A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. `Theory` takes a multiplier for which the confidence interval holds
-        in any single round, if the problem does not change. Any other rule, such as `InverseGap()`, replaces the
-        recipe's own.
+        bandit avoids arms of which it knows little. `Theory` computes beta from a theorem. The confidence interval then
+        holds in every single round with probability 1 - `delta`, if the problem does not change. Any other rule, such
+        as `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
         a shared one. With `Factors`, the model of an arm has the features u.

@@ -56,12 +56,12 @@ class Arm(Message, frozen=True, kw_only=True):
 class DecideRequest(Message, frozen=True, kw_only=True):
     """Request for a decision.
 
-    - context: numbers of the request.
+    - context: numbers that describe the request, in order or by name.
     - arms: names, or names with features (default: the arms of the settings).
     - exclude: names that must not be chosen.
     - slots: number of slots to fill (default 1).
-    - id: id of the decision, unique in a loop (default: made).
-    - defer: true if the decision counts only once it is activated (default false).
+    - id: id of the decision, unique in a loop (default: the service makes one).
+    - defer: true if the decision counts only once a later message activates it (default false).
     - subject: user whom it is about, so that it can be erased.
     - rest: how slots after the first are filled, "sampled" (default) or "greedy".
     - costs: known prices, {arm: {outcome: price above 0}}, instead of those of the settings.

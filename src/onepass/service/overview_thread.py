@@ -86,7 +86,7 @@ class OverviewThread(threading.Thread):
             self._behind = True
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the monitoring page shows, as JSON; the field `read` is the fraction of the log read so far."""
+        """Return what the monitoring page shows, as a dict for JSON; `read` is the fraction of the log read so far."""
         self._look()
         with self._lock:
             through = self._overview.sums.through

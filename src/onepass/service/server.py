@@ -175,7 +175,7 @@ def check_certificate(certificate: Path | None, private_key: Path | None) -> Non
 
 
 def open_log(settings: LoopSettings, data: Path, log: str | None) -> Store:
-    """Return the log of a loop, in the folder `data` or in the database `log`."""
+    """Return the log of a loop, in the folder `data` or, if `log` is given, in the database `log`."""
     synced = settings.operation.durability == "commit"
     if log is None:
         return SqliteStore(data / f"{settings.name}.sqlite", synced=synced)

@@ -22,7 +22,7 @@ MOST_ROWS = 50  # largest number of rows of a sketch, as on MNIST
 
 
 def shared_policies(size: int, blocks: int, error: float = 8.0) -> tuple[Policy, ...]:
-    """Return the policies with one model for all arms: exact ones, sketches of `size` rows and dyadic sketches.
+    """Return policies with one model for all arms: with exact designs, sketches of `size` rows, and dyadic sketches.
 
     The first block of a dyadic sketch has `blocks` rows, and `error` is the bound of its error.
     """

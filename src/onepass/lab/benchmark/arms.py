@@ -153,7 +153,7 @@ def _wide_lines() -> list[Line]:
 def interactions(count: int, arms: int, dim: int, seed: int, skew: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw random rows (count, dim) in float32, rewards (count,) and arms (count,).
 
-    Arm number a is drawn with a probability proportional to (a + 1)^-`skew`.
+    Arms are numbered from 0 to `arms` - 1. Arm a is drawn with a probability proportional to (a + 1)^-`skew`.
     """
     rng = np.random.default_rng(seed)
     shares = np.cumsum(np.arange(1.0, arms + 1.0) ** -skew)

@@ -78,8 +78,8 @@ def grid(side: int = 3, n_steps: int = 6, slip: float = 0.1) -> Process:
 def random_process(seed: int, n_states: int = 5, n_actions: int = 3, n_steps: int = 8) -> Process:
     """Return a random decision process with given numbers of states, actions and steps of an episode.
 
-    Transitions follow a Dirichlet distribution, and mean rewards are cubes of uniform numbers. An action in a state
-    leads to few states, and few pairs of state and action pay much.
+    Transitions follow a Dirichlet distribution, and mean rewards are cubes of uniform numbers. So an action in a
+    state leads to few states, and few pairs of state and action pay much.
     """
     rng = stream(seed, PROCESS)
     transitions = rng.dirichlet(np.full(n_states, 0.3), (n_states, n_actions))

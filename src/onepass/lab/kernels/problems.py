@@ -209,7 +209,10 @@ class DigitsTuning:
 
 
 def split(rng: np.random.Generator) -> tuple[Examples, Examples]:
-    """Return random examples of digits to fit a model to, and others to test it on; pixels are scaled to [0, 1]."""
+    """Return random images of scikit-learn's digits to fit a model to, and others to test it on.
+
+    Pixels are scaled to [0, 1].
+    """
     digits = load("digits")
     order = rng.permutation(len(digits.rows))
     fitted, held = order[:FITTED], order[FITTED : FITTED + HELD]

@@ -98,7 +98,7 @@ class SetWorld:
 class PromptWorld:
     """Prompts for three language models; the first 600 prompts are a log in which models were chosen at random.
 
-    A seed stands for an order of the prompts.
+    A seed stands for an order of the prompts. `source` returns this log, whatever its arguments are.
     """
 
     name = "prompts"

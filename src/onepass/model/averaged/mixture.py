@@ -81,7 +81,7 @@ from onepass.model.averaged.sketches import (
 from onepass.model.averaged.span import WIDE
 from onepass.model.averaged.view import SPARSE, View, embedded, no_view, view_fits, width
 
-TRUST = 0.1  # of the evidence: .2 and .3 settle too early on one model (docs/recommended_defaults.md)
+TRUST = 0.1  # of the evidence: 1 settles too early on one model (docs/recommended_defaults.md)
 HUMBLE = 0.1  # prior weight of the models without kernel that were added for noise; .3: better in noise, worse without
 BELIEVED = 0.3  # of the largest weight: models from which widths are taken
 PRECISION = 1e-4  # of D: residuals below it are none
@@ -118,7 +118,7 @@ SEES, START, SIZE = range(3)  # columns of `Mixture.plan`
 REG, DRIFT, STRETCH, CONSTANT, WEIGHT = range(5)  # and of `Mixture.settings`
 NOISE, VOLUME = range(2)  # rows of `Mixture.scores`
 CLOCK, KNOWN, ALARMS = range(3)  # entries of `Mixture.counts`
-FEW_COLUMNS = 256  # up to here sparse rows are mostly names, better served by all models (docs/recommended_defaults.md)
+FEW_COLUMNS = 256  # up to here sparse rows are mostly names, better served by all models
 SPARSE_MODEL = 5  # the one where rows are sparse; elsewhere it says little that others do not
 RANKED_MODEL = 6  # the first to go where memory is short
 

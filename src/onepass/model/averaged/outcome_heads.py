@@ -170,7 +170,7 @@ def inner(theta, phi):
 
 @compiled
 def product(inverse, phi):
-    """Return P phi, for a symmetric matrix P given by its lower triangle `inverse`, row by row."""
+    """Return P phi, for a symmetric matrix P given by the rows of its lower triangle, `inverse` (n (n + 1) / 2,)."""
     u, place = np.zeros(phi.size, np.float32), 0
     for j in range(phi.size):
         total, own, row = np.float32(0.0), phi[j], inverse[place : place + j]

@@ -56,7 +56,8 @@ def replay(state, member, reward, reg):
 def covariance_of(state, row):
     """Return the posterior covariance of a new point x with all stored points, and the point's weights w (used,).
 
-    `row` holds the kernel between x and the stored points. The covariance is row - w^T K(U, stored), where U are the
+    `state` is the state of the posterior. `row` (stored,) holds the kernel between x and all stored points, of which
+    some have been played. The covariance is row - w^T K(U, stored), where U are the
     points played so far, and w is (K_U + reg N^-1)^-1 k_U(x) with the numbers N of their plays.
     """
     own = np.empty(int(state.tally[USED]))

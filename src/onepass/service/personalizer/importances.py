@@ -85,7 +85,10 @@ def feature_scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
 
 
 def sample_decisions(loop: Loop, begins: int, ends: int) -> list[Decision]:
-    """Return up to 1,000 decisions from `begins` to `ends` (microseconds of Unix time), evenly spaced."""
+    """Return up to 1,000 of the loop's decisions from `begins` to `ends` (microseconds of Unix time).
+
+    They are every n-th decision, so they are spaced evenly in number and not in time.
+    """
     kept, step, number = list[Decision](), 1, 0
     for record in loop.store.read(seq_before(loop.store, begins), None, ("decision",), loop.name):
         if record.time > ends or not loop.writer.is_alive():
