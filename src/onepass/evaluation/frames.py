@@ -33,7 +33,7 @@ class DirtyRow(NamedTuple):
     row : int
         Number of the row, from 0. In a CSV file with a header it is line `row` + 2.
     reason : str
-        What is wrong, with the name of the column.
+        Description of the fault, with the name of the column.
     value : Any
         Cell of that column.
     """

@@ -2,7 +2,7 @@
 
 Every arm has a few ridge regressions, on the columns (for records see columns.py) and on features of a kernel (view.py,
 regression.py). They are weighted by how well they have predicted (mixture.py). Widths are in units of the residuals
-(rewards.py). docs/recommended_defaults.md has reasons of the settings. Each model has n = landmarks + dim + 1
+(rewards.py). docs/recommended_defaults.md gives reasons for settings. Each model has n = landmarks + dim + 1
 features. A decision costs n^2 / 2 for each arm and each model with weight, and a reward costs n^2 for each model. For
 more than 300 columns, span.py and sketches.py describe the models and their cost. remake.py describes when the feature
 maps of the models ("views") are rebuilt.
