@@ -21,6 +21,18 @@ def test_without_a_terminal_a_line_comes_every_ten_seconds_with_the_time_left(
     ]
 
 
+def test_steps_of_unknown_number_are_counted_and_no_share_is_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: clock[0])
+    with Meter("import", None) as meter:
+        for _ in range(2):
+            clock[0] += 10.0
+            meter.advance(5000)
+    assert capsys.readouterr().err.splitlines() == ["import: 5000 done in 10 s", "import: 10000 done in 20 s"]
+
+
 def test_a_quiet_meter_says_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
     with Meter("work", 2, quiet=True) as meter:

@@ -151,7 +151,7 @@ def import_command(
     with _report_errors(), _open_store(store, readonly=False) as log:
         if not path.exists():
             raise ValueError(f"there is no file {path}")
-        with _progress_of_seqs(f"import {path.name}", 0, as_json) as progress:
+        with _progress_of_seqs(f"import {path.name}", None, as_json) as progress:
             counts = import_file(
                 log,
                 path,
@@ -380,11 +380,14 @@ def _report_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _progress_of_seqs(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], object]]:
-    """Show progress while a caller reports sequence numbers. The first one it reports is the start."""
+def _progress_of_seqs(title: str, total: int | None, quiet: bool) -> Iterator[Callable[[int], object]]:
+    """Show progress while a caller reports sequence numbers, of which `total` will pass; None if nobody knows.
+
+    The first number it reports is the start.
+    """
     from onepass.lab.progress import Meter
 
-    with Meter(title, max(total, 1), quiet) as meter:
+    with Meter(title, None if total is None else max(total, 1), quiet) as meter:
         last: list[int] = []
 
         def report(seq: int) -> None:

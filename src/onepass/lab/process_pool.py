@@ -145,7 +145,7 @@ class ProcessPool:
             self.poll()
         elif self.n_workers and self.pending:
             spent = monotonic() - self.began
-            if spent * (self.meter.total - self.meter.done) > START_SECONDS * (self.meter.done - self.before):
+            if spent * self.meter.left > START_SECONDS * (self.meter.done - self.before):
                 self.start_workers()
 
     def start_workers(self) -> None:

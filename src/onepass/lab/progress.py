@@ -14,10 +14,11 @@ SECONDS_BETWEEN_LINES = 10.0
 class Meter:
     """Progress bar for `total` steps, with the time that remains: `with Meter("digits", 400) as meter: ...`.
 
-    The method `advance` counts a step. If standard error is not a terminal, lines are printed instead of a bar.
+    The method `advance` counts a step. If standard error is not a terminal, lines are printed instead of a bar. If
+    `total` is None, their number is unknown: the steps are counted, and no remaining time is shown.
     """
 
-    def __init__(self, title: str, total: int, quiet: bool = False) -> None:
+    def __init__(self, title: str, total: int | None, quiet: bool = False) -> None:
         self.title, self.total, self.done, self.quiet = title, total, 0, quiet
         self.began = self.last_line = monotonic()
         console = Console(stderr=True)
@@ -56,6 +57,15 @@ class Meter:
         now = monotonic()
         if self.bar.disable and not self.quiet and now - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = now
-            share, spent = self.done / self.total, now - self.began
-            left = spent / share - spent
-            print(f"{self.title}: {share:.0%} done in {spent:.0f} s, about {left:.0f} s left", file=sys.stderr)
+            print(f"{self.title}: {self._line(now - self.began)}", file=sys.stderr)
+
+    @property
+    def left(self) -> int:
+        """Number of steps that remain; 0 if it is unknown."""
+        return 0 if self.total is None else self.total - self.done
+
+    def _line(self, spent: float) -> str:
+        if self.total is None:
+            return f"{self.done} done in {spent:.0f} s"
+        share = self.done / self.total
+        return f"{share:.0%} done in {spent:.0f} s, about {spent / share - spent:.0f} s left"
