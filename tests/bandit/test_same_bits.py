@@ -66,8 +66,9 @@ def sums_beside_stores(function):
             continue
         moving = names(loop.target) if isinstance(loop, ast.For) else set()
         for one in inside:
-            if isinstance(one, ast.Assign):
-                moving |= {t.id for t, value in pairs(one) if isinstance(t, ast.Name) and names(value) & moving}
+            if isinstance(one, ast.Assign):  # what follows the variable, or what a while loop sets itself
+                found = [(t.id, names(value)) for t, value in pairs(one) if isinstance(t, ast.Name)]
+                moving |= {name for name, used in found if used & moving or isinstance(loop, ast.While)}
         for summed in sums(inside, moving):
             if any(stores(inside)) and (function.name, summed) not in WHOLE_NUMBERS:
                 yield loop.lineno, summed

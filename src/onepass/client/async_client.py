@@ -126,7 +126,7 @@ class AsyncClient:
         return await self._send(requests.outcomes_call(outcomes))
 
     async def activate(self, id: str) -> None:
-        """Activate a deferred decision: it was shown, and counts.
+        """Report that a deferred decision was shown, so that it counts.
 
         Parameters
         ----------

@@ -245,10 +245,11 @@ def grow_tree(forest, t, gains):
         totals[:] = 0.0
         squares = 0.0
         for q in range(first, last):
+            squares += gains[order[q]] * gains[order[q]]
+        for q in range(first, last):
             i = order[q]
             totals[0, forest.arms[i]] += 1.0
             totals[1, forest.arms[i]] += gains[i]
-            squares += gains[i] * gains[i]
         variance = squares
         for a in range(slots):
             if totals[0, a] > 0.0:
@@ -304,15 +305,14 @@ def replace_tree(forest, middle, bounds):
     `middle` is the median reward, and bounds (slots,) are the clips of arms, 0 for none.
     """
     stored, trees = min(forest.places[TOTAL], forest.arms.size), forest.children.shape[0]
-    t, gains, used, total = forest.places[NEXT], np.zeros(stored), 0, 0.0
+    t, gains, used = forest.places[NEXT], np.zeros(stored), 0
     for i in range(stored):
         slot = forest.arms[i]
         if slot != NONE:
             most = HELD * bounds[slot] if bounds[slot] > 0.0 else np.inf
             gains[i] = min(max(forest.gains[i], middle - most), middle + most)
-            total += gains[i]
             used += 1
-    forest.origins[t] = total / max(used, 1)
+    forest.origins[t] = gains.sum() / max(used, 1)
     for i in range(stored):
         gains[i] -= forest.origins[t]
     grow_tree(forest, t, gains)
