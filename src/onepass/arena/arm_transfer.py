@@ -341,8 +341,8 @@ def add_moment_of(work: Scratch, space: Subspace, arm: PackedArm, sign: float, s
 def merge_arms(rule: Any, limit: int, hold: int, arm: PackedArm, other: PackedArm, start: PackedArm) -> PackedArm:
     """Return one arm that has learned the rows of `arm` and `other`, each row once.
 
-    Both arms began as copies of `start`. `rule` truncates at `limit` directions while the rows are learned, and to
-    `hold` directions at the end.
+    Both arms began as copies of `start`. `rule`, the truncation rule of the design, truncates at `limit` directions
+    while the rows are learned, and to `hold` directions at the end.
     """
     rows, dim = rows_since(other, start), arm.basis.shape[1]
     work, space = scratch_from_arm(arm, min(arm.moment.size + rows.shape[0], min(limit, dim)))

@@ -251,7 +251,8 @@ def evaluate_factors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return predicted rewards (n, K) and x^T A^-1 x (n, K) for contexts vec(u v_a^T).
 
-    left (n, d_u) holds the users' factors u, right (K, d_a) the arms' factors v_a, and d_u d_a = dim. Few users cost
+    arm_ids (K,) are the arms' indices in the arena. left (n, d_u) holds the users' factors u, right (K, d_a) the arms'
+    factors v_a, and d_u d_a = dim. Few users cost
     one pass over the arena each. For many users, every arm's directions are first multiplied by its factor v, once for
     all users.
     """

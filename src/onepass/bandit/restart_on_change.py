@@ -21,7 +21,7 @@ class RestartOnChange(SharedObject):
     """Bandit that restarts when its prediction errors grow, for any number of threads.
 
     At an alarm the bandit returns to its initial state and learns the latest rewards again. To save it, save the
-    attribute `bandit`.
+    attribute `bandit`. `learn` returns True at an alarm.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class Snapshot:
         Returns
         -------
         ndarray of shape (K,) or (n, K)
-            The score of each arm.
+            The score of each arm, by which the exploration rule ranks the arms.
         """
         return self._bandit.score(contexts, arms, **({} if time is None else {"time": time}))
 

@@ -431,7 +431,7 @@ class ShardedBandit(SharedObject):
         arm : hashable
             Name of the new arm.
         seq : int, default None
-            Number of this change, as in `learn`.
+            Number of this change, by which a repeated call is recognised, as in `learn`.
 
         Raises
         ------
@@ -452,7 +452,7 @@ class ShardedBandit(SharedObject):
         arm : hashable
             Name of a known arm.
         seq : int, default None
-            Number of this change, as in `learn`.
+            Number of this change, by which a repeated call is recognised, as in `learn`.
 
         Raises
         ------
@@ -477,7 +477,7 @@ class ShardedBandit(SharedObject):
         model : ArmModel
             The model that `export_arm` of a bandit with the same parts returned.
         seq : int, default None
-            Number of this change, as in `learn`.
+            Number of this change, by which a repeated call is recognised, as in `learn`.
 
         Raises
         ------

@@ -103,7 +103,10 @@ def projection_share(size: int, delta: float) -> float:
 
 @compiled
 def with_rows(state: RandomProjectionState, sums: Sums, n_rows: int) -> RandomProjectionState:
-    """Return the state after the rows of the projection were changed in place, with the inverse computed again."""
+    """Return the state after the rows of the projection were changed in place, with the inverse computed again.
+
+    `sums` are the totals after the change, and `n_rows` is the number of rows learned so far.
+    """
     rule, eps = state.settings, float(np.finfo(state.rows.dtype).eps)
     _, singular, vectors = svd(state.rows.astype(np.float64))
     least = (NEGLIGIBLE * eps * singular[0]) ** 2

@@ -408,7 +408,10 @@ class OptimisticValueIteration(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild an agent from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
+        """Rebuild an agent from the result of `contents()`: its parameters, further values, and arrays `held`.
+
+        Raises ValueError if they disagree.
+        """
         if not check.integer("n_steps", params["n_steps"], 1) <= len(held.arrays):
             raise ValueError(f"n_steps must be the number of saved regressions, got {quote(params['n_steps'])}")
         agent = cls(**params)

@@ -244,8 +244,9 @@ def confidence_of_dyadic(
     """Return the confidence radius beta of ridge regression on a dyadic sketch; infinite if none is known.
 
     `rounds` is the number of rows learned, `noise` the sub-Gaussian constant of the noise, `parameter_bound` a bound of
-    the parameter's norm, and `row_bound` a bound of the rows' norms. The blocks together hold the directions of the
-    closed blocks and of the active block. Once rows are stored exactly, they may hold all directions.
+    the parameter's norm, `row_bound` a bound of the rows' norms, and `delta` the probability that the radius fails. The
+    radius needs the number of directions of the sketch: those of the closed blocks and of the active block, at most
+    dim; or dim, once rows are stored exactly.
     """
     block, dim = design.block, max(design.whole.basis.shape[1], design.dense.root.shape[0])
     held, capacity = dim, max(2 * block.settings.size, block.space.basis.shape[0])

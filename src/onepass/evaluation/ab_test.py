@@ -169,13 +169,14 @@ class ABTest(files.Owner):
 
     Notes
     -----
-    The answer is given by contrasts. A *contrast* of two arms is the average difference of their mean rewards over the
-    decisions so far, each weighted by the smaller of the two arms' probabilities. If the difference does not change
-    over time, the contrast is this difference.
+    The property `answer` holds the leading arm, and says if the test may stop. It is given by contrasts.
+    A *contrast* of two arms is the average difference of their mean rewards over the decisions so far, each weighted
+    by the smaller of the two arms' probabilities. If the difference does not change over time, the contrast is this
+    difference.
 
     Learn a reward for every decision, in the order of the decisions: if clicks are learned before the zeros that belong
-    to the same time, limits do not hold. `subject` keeps users who come back on the arm of their first decision, and
-    only that decision counts.
+    to the same time, limits do not hold. The argument `subject` of `decide` keeps users who come back on the arm of
+    their first decision, and only that decision counts.
 
     Examples
     --------

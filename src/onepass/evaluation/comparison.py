@@ -380,9 +380,10 @@ def _lower_mean(x: np.ndarray, alpha: float) -> float:
 def policy_weights(
     log: Log, policy: Any, weight_bound: float | None, predicted: np.ndarray | None = None
 ) -> PolicyWeights:
-    """Compute the weights of a policy on a log, and its values by predicted rewards (n, K).
+    """Compute the weights of a policy on a log and, from predicted rewards `predicted` (n, K), its values.
 
-    Raises ValueError if a weight exceeds `weight_bound`.
+    With `predicted` None no values are computed. Raises ValueError if a weight exceeds `weight_bound`, unless that is
+    None.
     """
     values = None if predicted is None else np.empty(len(log))
     chooses, bound, out, missing = make_policy(policy, log), WeightBound(weight_bound), np.empty(len(log)), 0.0

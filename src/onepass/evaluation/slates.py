@@ -44,7 +44,8 @@ class SlateEvaluation:
     shares : tuple of float
         Share of lists that have the slot.
     value : float or None
-        Value of a list, the sum of its slots by IPS. None if a slot was refused.
+        Value of a list, the sum of its slots by IPS. None if the evaluation of a slot was refused (see
+        `Evaluation`).
     deviation : float
         Standard error of the value, over lists.
     limits : Interval

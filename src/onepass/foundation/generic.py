@@ -45,7 +45,7 @@ def compiled(function: Callable, *, nogil: bool = True) -> Any:
 
 
 def direct(function: Any, *like: Any) -> Callable:
-    """Return the compiled code of a function for the types of the given arguments, callable with such types only.
+    """Return the compiled code of a function for the types of the example arguments `like`, and for these only.
 
     A normal call of a compiled function first determines the type of every argument, which takes 2 to 20 µs for a state
     of many arrays. This callable skips that. The caller must make sure that classes, dtypes, dimensions and memory

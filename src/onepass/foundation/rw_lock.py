@@ -116,7 +116,7 @@ class RWLock:
     def close_for_fork(self, me: int) -> bool:
         """Take the lock for the thread with id `me`, which is about to fork; its signal handlers may still write.
 
-        Returns False if other threads read or write for longer than 0.1 seconds.
+        Returns True, or False without the lock if other threads read or write for longer than 0.1 seconds.
         """
         end = time.monotonic() + LONG
         if not self.line_up(me, end, take=True):

@@ -90,7 +90,7 @@ class Policy:
         Returns
         -------
         Policy
-            Copy with the same label; its group is kept, or else is the label.
+            Copy with the same label. Its group is that of the policy, or the label if it has none.
         """
         return replace(self, params={**self.params, **params}, group=self.group or self.label)
 

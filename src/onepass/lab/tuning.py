@@ -113,7 +113,10 @@ def tune(
 
 
 def policy_grid(policy: Policy, experiment: Study) -> list[Policy]:
-    """Return a policy with every combination of the values in the experiment's grid, for parameters that it accepts."""
+    """Return copies of `policy`, one for each combination of values in the grid of `experiment`.
+
+    Parameters that the policy does not accept are left out.
+    """
     axes = {name: dict.fromkeys(values) for name, values in experiment.grid.items() if policy.accepts(name)}
     return [policy.with_params(**dict(zip(axes, point))) for point in product(*axes.values())]
 

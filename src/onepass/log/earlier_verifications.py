@@ -114,7 +114,7 @@ class EarlierVerifications:
         return left, found
 
     def save(self, checked: Iterable[CheckedPiece]) -> None:
-        """Write results to the file, after all rows of the archive were read without damage.
+        """Write the results `checked` to the file, after all rows of the archive were read without damage.
 
         Files that have changed meanwhile are left out. Nothing is written if the folder is read-only.
         """

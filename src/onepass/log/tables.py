@@ -119,7 +119,10 @@ class Tables(Store):
         return list(map(Row._make, self.query(question, (loop, event))))
 
     def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
-        """Return all records about several decisions, by id; one query serves many ids."""
+        """Return all records about several decisions, by id; one query serves many ids.
+
+        An id without records has an empty list.
+        """
         found: dict[str, list[Any]] = {id: [] for id in ids}
         for part in padded_parts([*found]):
             question = f"select {COLUMNS} from record where loop = ? and event in ({', '.join('?' * len(part))})"

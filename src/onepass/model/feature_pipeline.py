@@ -147,7 +147,7 @@ class FeaturePipeline:
         return self.transform(np.hstack([np.broadcast_to(user, (len(right), user.size)), right]))
 
     def advance(self, rows: np.ndarray) -> np.ndarray:
-        """Return the features of checked rows (n, dim) that are learned; a map that learns is updated.
+        """Update the map by checked rows (n, dim) if it learns, and return their features.
 
         Raises ValueError, without changing the map, if a feature is not finite.
         """

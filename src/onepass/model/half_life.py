@@ -21,7 +21,7 @@ ROUNDS, SECONDS = "rounds", "seconds"
 class Clock:
     """Clock with a half-life above 0, in rounds (rows that the bandit learns) or in seconds.
 
-    `unit` says which of the two. A half-life is divided into ticks, within which weights stay the same
+    `unit` is "rounds" or "seconds". A half-life is divided into ticks, within which weights stay the same
     (estimator/half_life.py). Raises ValueError for other values.
     """
 

@@ -230,9 +230,10 @@ def load_backlog(folder: Path, found: StoredCheckpoint | None) -> list[Block] | 
 def load_fold(folder: Path, store: Store, loop: str, line: ModelLine, found: StoredCheckpoint | None) -> Fold:
     """Return the model with which a start continues.
 
-    It is the model of its newest checkpoint in the folder (`found`), or of the last checkpoint in the log that contains
-    the model, whichever is later. `line` says which of the loop's models. Raises ValueError, with a remedy, if there is
-    neither.
+    It is the model of its newest checkpoint in the folder (`found`), or of the last checkpoint whose model is itself
+    written in the log, whichever is later. A log that has its beginning has such a checkpoint, with the untrained
+    model. `line` says which of the loop's models. Raises ValueError, with a remedy, if there is neither, as after the
+    beginning of the log was dropped.
     """
     if found is not None and found.kept.through >= line.whole:
         fold = Fold(store, loop, found.bandit, found.kept.through, line=line.number)

@@ -20,8 +20,9 @@ class PendingDecision:
     - subject: user whom the decision is about.
     - outcomes: pairs (slot, value) of rewards, in order.
     - made: time of the decision.
+    - due: deadline; later outcomes do not count.
     - named: outcomes beside the reward, (slot, name, value).
-    - parked: True if only its deadline is kept, in the backlog.
+    - parked: True if only its deadline is in memory, in the backlog (backlog.py).
     - sent: True if its final rewards were returned to be stored.
     """
 

@@ -46,8 +46,8 @@ def draw_neighbours(
 ) -> np.ndarray:
     """Draw `count` random points (count, dim) of the unit cube near the points `centres` (m, dim).
 
-    Every centre gets equally many points, up to one. `scale` multiplies the step sizes. `is_choice` (dim,) is True for
-    coordinates whose values have no order; a step replaces such a value by a random one.
+    The numbers of points per centre differ by at most one. `scale` multiplies the step sizes. `is_choice`
+    (dim,) is True for coordinates whose values have no order; a step replaces such a value by a random one.
     """
     base = centres[np.arange(count) % len(centres)]
     moves = rng.random(base.shape) < MEAN_MOVES / base.shape[1]

@@ -93,7 +93,7 @@ def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
 
 
 def forest_shares(rows: Sequence[Row], label: str) -> dict[str, float]:
-    """Return the mistakes of the policy `label` divided by the fewer of two rivals' mistakes, by data set.
+    """Return the mistakes of the policy `label` divided by those of the better of two rivals, by data set.
 
     The rivals are the random forest and Vowpal Wabbit's best setting. `rows` are rows of results.
     """

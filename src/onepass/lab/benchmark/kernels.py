@@ -33,7 +33,10 @@ def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarra
 
 
 def play_seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
-    """Play one round for every entry of `noise` (rounds,), and return the seconds; `f` (arms,) are the mean rewards."""
+    """Play one round for every entry of `noise` (rounds,), and return the seconds.
+
+    `f` (arms,) are the mean rewards. A reward is the mean of the arm played plus the entry.
+    """
     began = time.perf_counter()
     for extra in noise:
         arm = bandit.decide().arm

@@ -74,7 +74,7 @@ def sketches_over_ranks(ranks: tuple[int, ...], regs: tuple[float, ...]) -> tupl
 
 
 def sketches(rank: int) -> tuple[Policy, ...]:
-    """Return five kinds of sketches of rank `rank` as policies.
+    """Return five policies, one for each kind of sketch, of rank `rank`.
 
     Before they are reduced again to `rank`, Frequent Directions (FD) holds up to twice as many rows, and projector
     splitting (PSI) up to twice as many columns.

@@ -249,7 +249,10 @@ def note(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the gain of `ContextualBandit` relative to its best rival, with 95% limits, one row per bandit problem."""
+    """Draw the gain of `ContextualBandit` relative to its best rival, with 95% limits, one line per bandit problem.
+
+    `rows` are the results at the end of each run. `curves`, the results over the rounds, are not used.
+    """
     found = {world.name: ratio for world in worlds(rows) if (ratio := world.ratio(OURS, RIVALS)) is not None}
     order = sorted(found, key=lambda name: found[name].value)
     figure = canvas(8.5, 1.4 + 0.25 * max(len(order), 1))

@@ -55,9 +55,9 @@ class Model:
     peak: int = 0
 
     def learn(self, log: Interactions, rewards: np.ndarray, everyone: Interactions) -> None:
-        """Learn the interactions `log` of users with features, with rewards (n,).
+        """Learn the interactions `log`, whose rewards are `rewards` (n,).
 
-        Policies that need no features learn the interactions `everyone` of all users instead.
+        A model that needs no features learns the interactions `everyone` of all users instead, each with reward 1.
         """
         items = everyone.items
         if isinstance(self.model, RecommenderPolicy):

@@ -80,7 +80,7 @@ def side(state: Mixture, forest: Any, x: np.ndarray, slot: int, sign: float, nam
     - forest: the trees beside the models, or ().
     - x (d,): the row.
     - slot: index of the arm's models.
-    - sign: 1 or -1, the factor of the squared width.
+    - sign: factor of the squared width: 1, or -1 for the arm that is subtracted in a comparison.
     - names: the columns' names.
     """
     dim = x.size

@@ -108,7 +108,11 @@ class Cells(NamedTuple):
 
 
 def cells_of(interval: Interval, positions: np.ndarray, actions: Sequence[float], grid: bool) -> Cells:
-    """Return the `Cells` of actions at the given positions, from 0 to 1, of an interval."""
+    """Return the `Cells` of `actions` (K,), with their values of the spline functions, for an interval.
+
+    `positions` (K,) are the positions of the actions in the learned interval, from 0 to 1. `grid` is True if the
+    actions are the centres of the 64 equal cells of `interval` in order, and False for other actions.
+    """
     facts = {name: float(value) for name, value in interval.params().items()} | {"half_width": interval.half_width}
     return Cells(interval, np.array(actions), smooth_functions(positions), SURE - 2.0 * SURE * positions, grid, facts)
 
