@@ -408,7 +408,7 @@ class OptimisticValueIteration(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild an agent from the result of `contents()`: its parameters, further values, and arrays `held`.
+        """Return the agent with the result of `contents()`: parameters `params`, values `extra` and arrays `held`.
 
         Raises ValueError if they disagree.
         """
