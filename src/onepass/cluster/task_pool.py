@@ -96,7 +96,7 @@ def _run_task(function: Callable[..., Any], *given: Any) -> Any:
 
 
 def make_pool(count: int, ray: str | None) -> TaskPool:
-    """Make a pool of `count` threads, or of the workers of Ray at the address `ray`, where `count` is ignored."""
+    """Make a pool of `count` threads if `ray` is None, else of the workers of Ray at the address `ray`."""
     return ThreadTaskPool(count) if ray is None else RayTaskPool(ray)
 
 

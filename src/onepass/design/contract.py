@@ -170,9 +170,9 @@ def loss_share(state: Any) -> float:
 
 @partial(generic, default=True)
 def loss_after(state: Any, row: np.ndarray, mass: float) -> float:
-    """Return a bound of ||A - A_hat||_2, the error of the sketch A_hat of the design A, after one more row.
+    """Return a bound of ||A - A_hat||_2, the error of the sketch A_hat of the design A, after `row` is added.
 
-    `mass` is the sum of the squared norms of all rows, this one included. The default is `loss_share` times `mass`.
+    `mass` is the sum of the squared norms of all rows, `row` included. The default is `loss_share` times `mass`.
     """
     return loss_share(state) * mass
 

@@ -43,8 +43,8 @@ def sums_with_dust(state: DyadicState) -> Sums:
 def merge_exact(state: DyadicState, rows: np.ndarray, sums: Sums) -> DyadicState:
     """Return the state of a dyadic sketch that stores its rows exactly, after the rows of another sketch were added.
 
-    `sums` holds the totals of what the other sketch has cut off. If the sketch adds to the ridge what it cuts off, they
-    raise the ridge.
+    `rows` (n, dim) are the rows of the other sketch, and `sums` holds the totals of what it has cut off. If the sketch
+    adds to the ridge what it cuts off, they raise the ridge.
     """
     for i in range(rows.shape[0]):
         state = add_row(state, rows[i], 0.0)

@@ -234,7 +234,8 @@ def replace_spectrum(
 ) -> FrequentDirectionsState:
     """Return the sketch after a cut that keeps the eigenvalues `kept`, with the new `ridge` and the new totals `sums`.
 
-    `vectors` holds all eigenvectors as rows, in coordinates of the orthonormal basis that the state holds.
+    `vectors` holds all eigenvectors as rows, in coordinates of the orthonormal basis that the state holds. `kept` (j,)
+    belong to the first j of them.
     """
     directions = vectors[: kept.size].astype(state.triangle.dtype)
     space = with_spectrum(state.space, directions, kept, ridge)

@@ -172,7 +172,8 @@ def forget_newton(state: OnlineNewtonState, factor: float) -> OnlineNewtonState:
 def merge_newton(state: OnlineNewtonState, other: OnlineNewtonState, start: OnlineNewtonState) -> OnlineNewtonState:
     """Merge two states, which is possible only with step 1 on an exact design.
 
-    There A theta is the sum of reward times row, which adds up. Otherwise the state depends on the order of rows.
+    There A theta is the sum of reward times row, which adds up. `start` is the state from which both began, and is
+    counted once. Raises TypeError for another step or design, because then the state depends on the order of rows.
     """
     if state.settings.step != 1.0 or contract.error_bound(state.design) > 0.0:
         raise TypeError(

@@ -62,9 +62,9 @@ def evaluate_list_rewards(
     """Estimate what a policy would have earned per list, from rewards of whole lists.
 
     This is the pseudo-inverse estimator (Swaminathan et al. 2017). It assumes that the expected reward of a list is a
-    sum over its positions of a part that depends on the arm there. The estimate is the mean over lists s of q^T G^+ 1_s
-    times the reward. 1_s marks which arm stands at which position, q is the mean of 1_s over lists of the policy, G^+
-    is the pseudo-inverse of the mean of 1_s 1_s^T over lists of the logging policy.
+    sum over its positions of a part that depends on the arm at this position. The estimate is the mean over lists s of
+    q^T G^+ 1_s times the reward. 1_s marks which arm stands at which position, q is the mean of 1_s over lists of the
+    policy, G^+ is the pseudo-inverse of the mean of 1_s 1_s^T over lists of the logging policy.
 
     Parameters
     ----------

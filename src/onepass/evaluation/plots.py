@@ -82,6 +82,8 @@ def draw_values(found: Mapping[str, Any], axes: Any = None) -> Any:
 def draw_differences(comparison: Any, axes: Any = None) -> Any:
     """Draw the gains of candidates over the present policy, with confidence limits.
 
+    `comparison` is the `Comparison` that `compare` returns.
+
     Thin lines are limits that hold at any time, thick lines are limits for a planned number of decisions. The gain and
     its limits are written above each line. Returns Matplotlib axes: `axes`, or new ones if it is None.
     """

@@ -40,9 +40,9 @@ class Theory:
 
     Notes
     -----
-    The radius is not proved for rows after a random projection, and not for projector splitting once it has dropped
-    something. With one model for each arm, the guarantee is about every arm by itself. It holds for all K arms together
-    with probability 1 - K delta. To cover all arms at once, pass delta / K.
+    The radius is not proved for rows after a random projection, and not for the design of `PSILinUCB`
+    (projector splitting) once it has dropped a direction. With one model for each arm, the guarantee is about every arm
+    by itself. It holds for all K arms together with probability 1 - K delta. To cover all arms at once, pass delta / K.
     """
 
     noise: float = 1.0

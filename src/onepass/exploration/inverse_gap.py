@@ -87,7 +87,7 @@ def action_probabilities(
 class InverseGap(Exploration):
     """Inverse gap weighting: the probability of an arm falls with the gap between its mean and the largest mean.
 
-    A plausible arm other than the best one has the probability 1 / (K + gamma * gap), where K is the number of
+    A plausible arm other than the best one has the probability 1 / (P + gamma * gap), where P is the number of
     plausible arms. The best arm has the rest.
 
     Parameters
@@ -96,7 +96,7 @@ class InverseGap(Exploration):
         Multiplier beta, at least 0. An arm is plausible if its mean + beta * width is at least the largest
         mean - beta * width of all arms. With None all arms are plausible, and no widths are computed.
     gamma : float, default None
-        Weight of a gap, above 0, in units of 1 / reward. The default is scale * sqrt(K t) / sigma for K plausible arms
+        Weight of a gap, above 0, in units of 1 / reward. The default is scale * sqrt(P t) / sigma for P plausible arms
         and t learned rows. sigma is the root mean square of the prediction errors so far.
     scale : float, default 10.0
         Factor of the default gamma, above 0. It is used only if `gamma` is None.

@@ -139,6 +139,9 @@ class RBF(Stationary):
 class Matern(Stationary):
     """Matern kernel, whose random functions have 0, 1 or 2 derivatives (Rasmussen and Williams, 4.14).
 
+    Let s = sqrt(2 nu) ||(x - y) / length_scale||. The kernel is exp(-s) for nu = 0.5, (1 + s) exp(-s) for nu = 1.5, and
+    (1 + s + s^2 / 3) exp(-s) for nu = 2.5.
+
     Parameters
     ----------
     nu : {0.5, 1.5, 2.5}, default 2.5

@@ -98,8 +98,8 @@ class Nystrom(FeatureMap):
         Kernel, or a function k(X, Y) that maps arrays of shape (n, dim) and (m, dim) to one of shape (n, m). A function
         cannot be saved.
     reduced : bool, default False
-        True keeps all points; files use it, because their points were selected before. By default a point is left out
-        if its features are a combination of those of others.
+        True keeps all points. It is set when a map is loaded, because its points were selected when it was made. By
+        default a point is left out if its features are a combination of those of others.
 
     Raises
     ------

@@ -73,8 +73,8 @@ class OuterProduct(FeatureMap):
     right : int
         Width of v, at least 1.
     reduce : bool, default True
-        With one model for each arm, let the model of an arm learn only u, times the length of the arm's v. For ridge
-        regression this gives exactly the same scores, as long as the direction of the arm's v does not change. A
+        With one model for each arm, the model of an arm learns the row ||v|| u in place of z. For ridge regression this
+        gives exactly the same scores with fewer numbers, as long as the direction of the arm's v does not change. A
         changed direction is refused.
 
     Raises

@@ -220,7 +220,8 @@ def inverse_root_error(eps, mass, reg):
     """Return the rounding error of a design A if only a root of A^-1 is kept.
 
     Such a root gives an eigenvalue v of A up to eps v sqrt(v / reg). The result is infinite if that would exceed a
-    tenth of v, because the root's singular values are then only rounding. `mass` is the total squared norm of the rows.
+    tenth of v, because the root's singular values are then only rounding. `mass` is the total squared norm of the rows,
+    `reg` the regularization, `eps` the dtype's rounding unit.
     """
     lost = np.sqrt(1.0 + mass / reg)
     return product_rounding(eps, mass, reg) * lost if eps * lost < KNOWN else np.inf

@@ -61,8 +61,8 @@ def _to_csr(name: str, X: Any) -> Any:
 def split_rows(rows: Any, columns: int) -> Iterator[tuple[slice, Any]]:
     """Yield consecutive parts of rows, as pairs of their slice and the rows.
 
-    Rows are those that `check_rows` returned. Parts of sparse rows are so small that they may be made dense with this
-    many columns.
+    Rows are those that `check_rows` returned. Parts of sparse rows are short enough to fit in memory as dense rows with
+    this many columns.
     """
     count = rows.shape[0]
     step = AT_ONCE if isinstance(rows, np.ndarray) else min(max(BLOCK // (8 * columns), 1), AT_ONCE)

@@ -84,9 +84,10 @@ class Store(ABC):
 
     @abstractmethod
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
-        """Replace the rows of a subject, of its decisions, and of `events`, pairs (loop, event), by `forgotten` rows.
+        """Replace the rows about a subject, such as a user, about its decisions, and about `events`.
 
-        Returns the number of rows.
+        `events` are pairs (loop, event). A new row, of kind `forgotten`, keeps only the position, time, loop and kind
+        of the old row. Returns the number of replaced rows.
         """
 
     @abstractmethod

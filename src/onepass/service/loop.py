@@ -268,7 +268,7 @@ class Loop:
         """Replace the settings, and return the names of those that differ.
 
         `new` has all settings. With `dry` True they are only compared. Another model becomes a candidate. Raises
-        ApiError if the rows or the name would change.
+        ApiError if the features, the names of outcomes or the loop's name would change.
         """
         old = self.settings
         different = diff_settings(old, new)

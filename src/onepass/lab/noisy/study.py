@@ -106,9 +106,10 @@ class NoisyTrial:
             )
 
     def play(self, player: Player, rows: np.ndarray, part: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Let a player play the rounds `part` of the game with contexts `rows`.
+        """Let a player play the rounds `part` of the game with their contexts `rows`.
 
-        The results are the indices (n,) of the rounds that count, and the chosen arms (n,) in them.
+        The results are the indices (n,) of the rounds that count, and the chosen arms (n,) in them. All rounds count,
+        except those in which a log has another arm.
         """
         rewards, logged = self.game.rewards[part], self.game.logged
         if logged is None:

@@ -70,7 +70,7 @@ def rule_rewards(duel: Duel) -> np.ndarray:
 
 
 def play_free(duel: Duel, seed: int) -> np.ndarray:
-    """Play `ContextualBandit` without the baseline, and return its rewards (n,)."""
+    """Play `ContextualBandit` on the problem `duel` without the baseline rule, and return its rewards (n,)."""
     arms = ContextualBandit(seed=seed).play(duel.rows[:, None, :], duel.rewards)
     rewards: np.ndarray = duel.rewards[np.arange(len(arms)), arms]
     return rewards

@@ -121,8 +121,8 @@ def level_of(heads, j):
 def ask_heads(state, heads, rows, slots):
     """Return predicted outcomes (J, K) of arms, and the root mean square errors (J,) of predictions so far.
 
-    `heads` are the parameters of outcomes. `slots` (K,) are the indices of the arms' models. `rows` is (K, d), or (1,
-    d) if all arms have the same row.
+    `state` is the `Mixture`. `heads` are the parameters of outcomes. `slots` (K,) are the indices of the arms' models.
+    `rows` is (K, d), or (1, d) if all arms have the same row.
     """
     count, arms = heads.theta.shape[1], heads.number.shape[0]
     out, used = np.zeros((count, slots.size)), np.zeros(len(LINEAR), np.bool_)

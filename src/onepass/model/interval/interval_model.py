@@ -94,7 +94,7 @@ class Cells(NamedTuple):
     - interval: the interval.
     - actions (K,): the actions.
     - psi (K, 8): values of the 8 spline functions at the actions (splines.py).
-    - odds (K,): log odds of a sale before learning.
+    - odds (K,): log odds of a sale before learning, used only with `demand`.
     - grid: True if the actions are the centres of the interval's 64 equal cells in order.
     - facts: description of the interval for a decision's record.
     """

@@ -51,7 +51,7 @@ def check_arm_indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
 
 
 def check_kernel_values(kernel: Kernel, values: np.ndarray) -> np.ndarray:
-    """Return kernel values, or raise ValueError unless they are finite."""
+    """Return `values` of a kernel, or raise ValueError, whose message names `kernel`, unless they are finite."""
     if not (np.abs(values) <= LARGEST).all():
         raise ValueError(
             f"kernel must be finite and at most {LARGEST:.0e} on the arms, got {quote(kernel)}; scale them"
@@ -65,7 +65,7 @@ def prior_variances(kernel: Kernel, points: np.ndarray) -> np.ndarray:
 
 
 def table_variances(kernel: Kernel, state: KernelState) -> np.ndarray:
-    """Return k(x, x) of all points that the posterior stores, with zeros for unused rows."""
+    """Return k(x, x) of all points in the table of the posterior, as an array over its rows, 0 for unused rows."""
     prior = np.zeros_like(state.prior)
     prior[: state.size] = prior_variances(kernel, state.points[: state.size])
     return prior

@@ -190,6 +190,8 @@ class ExactPosterior(KernelPosterior):
 def root_of(gram: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
     """Return a root F (r, n) of a positive semi-definite matrix: F^T F = gram (n, n), up to 1e-9 of a diagonal entry.
 
+    r is the numerical rank of `gram`, at least 1.
+
     If `gram` is the difference between a matrix with the diagonal prior (n,) and another one, parts below 1e-13 of
     the prior are dropped as rounding.
     """

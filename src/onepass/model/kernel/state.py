@@ -76,7 +76,7 @@ class Posterior(NamedTuple):
     means : array of shape (n,)
         Means, in units of rewards.
     variances : array of shape (n,)
-        Variances of f, divided by reg: `deviations` squared divided by reg.
+        Variances divided by reg: deviations^2 / reg.
     deviations : array of shape (n,)
         Standard deviations of f, in units of rewards.
     """

@@ -254,7 +254,8 @@ def v1_form(found: dict[str, Any]) -> dict[str, Any]:
 def policy_summary(m: Moments, range: list[float], time: str) -> dict[str, Any]:
     """Return what v1.0 of the API reports about a policy: sums, and half the width of the confidence interval.
 
-    `m` holds the sums, and `range` the least and the largest reward.
+    `m` holds the sums, and `range` the least and the largest reward. `time` is the start of the period, as the API
+    writes times. The interval has level 95 %.
     """
     limits = interval(m, range)
     return {

@@ -120,9 +120,9 @@ def wait_until(loop: Loop, done: Callable[[], bool]) -> None:
 def delete_old_records(loop: Loop) -> None:
     """Delete the records that the loop no longer needs; decisions that wait for their rewards stay.
 
-    It first waits until the model has learned all rewards that were written before the call. Then a new model begins,
-    and all later rewards are still in the log, together with their decisions. Raises Problem if other loops share the
-    log, or if the log is in a database.
+    It first waits until the model has learned all rewards that were written before the call. Then the present model is
+    installed again as a new one, so that the log need not hold what it has learned. All later rewards are still in the
+    log, together with their decisions. Raises Problem if other loops share the log, or if the log is in a database.
     """
     if not isinstance(loop.store, SqliteStore):
         raise Problem(503, "OperationNotAllowed", "In a database logs are deleted by who owns it.")
