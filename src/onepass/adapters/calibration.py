@@ -43,7 +43,7 @@ class Calibration:
         self.log_slopes, self.curvatures = [math.log(INITIAL_SLOPES.get(loss, 1.0))] * 2, [INITIAL_CURVATURE] * 2
 
     def to_plain(self) -> dict[str, list[float]]:
-        """Return the slopes and curvatures as plain data for JSON."""
+        """Return {"logs": logarithms of slopes, "firm": curvatures}, for JSON."""
         return {"logs": list(self.log_slopes), "firm": list(self.curvatures)}
 
     @classmethod

@@ -281,12 +281,13 @@ def learn_arms(
     order: np.ndarray, rows: np.ndarray, right: np.ndarray, rewards: np.ndarray, extra: np.ndarray, begin: int,
     end: int, increments: np.ndarray, targets: np.ndarray,
 ) -> None:  # fmt: skip
-    """Learn rows in the arms arm_ids[begin:end]: arm g learns rows order[starts[g]:starts[g + 1]].
+    """Learn rows in the arms arm_ids[g] for g = begin, ..., end - 1, and change `arena` in place.
 
-    No other arm is touched. Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u) and right
-    (n, d_a). An arm is truncated by `rule` when it holds `limit` directions. In a hybrid model, extra (n, k) holds the
-    features of the shared part, and increments (n, k) and targets (n,) receive the rows and targets that this part has
-    to learn.
+    Arm arm_ids[g] learns rows order[starts[g]:starts[g + 1]], with the update rule `arm_rule` of its estimator, such as
+    `Winsor`. No other arm is touched. Contexts are rows (n, dim) with right (n, 0), or outer products of rows (n, d_u)
+    and right (n, d_a). An arm is truncated by `rule` when it holds `limit` directions. In a hybrid model, extra (n, k)
+    holds the features of the shared part, and increments (n, k) and targets (n,) receive the rows and targets that this
+    part has to learn.
     """
     reach, most = 0, 0
     for g in range(begin, end):

@@ -25,8 +25,8 @@ from onepass.foundation.generic import generic
 def potential_growth(state: Any) -> float:
     """Return the total amount g by which truncations may have raised the design; infinite if no bound is known.
 
-    After every row x the design A satisfies A_t <= A_(t-1) + x x^T + (g_t - g_(t-1)) I. The default is 0 for a state
-    without error.
+    After every row x the design A satisfies A_t <= A_(t-1) + x x^T + (g_t - g_(t-1)) I. The default is 0 for a design
+    that cuts nothing.
     """
     return 0.0 if error_bound(state) == 0.0 else np.inf
 

@@ -366,7 +366,7 @@ class OptimisticValueIteration(files.Owner):
 
     @property
     def has_learned(self) -> bool:
-        """True, so that an agent is saved with everything it has learned if it is part of another saved object."""
+        """Always True, so that an agent is saved with all it has learned if it is part of another saved object."""
         return True
 
     def params(self) -> dict[str, Any]:

@@ -91,8 +91,8 @@ class OnePassHuberState(NamedTuple):
 class Winsor(NamedTuple):
     """Update rule of one-pass Huber regression for the models of very many arms, which share a few arrays.
 
-    `nu` is the noise scale of every row, or 0 if it is estimated. `tail` has the constants of the noise, and `practice`
-    the practical settings.
+    `nu` is the noise scale of every row, or 0 if it is estimated. `tail` has the constants of the noise and of the
+    proof (`Tail`), and `practice` the settings that replace them in practice (`Practice`).
     """
 
     nu: float

@@ -90,7 +90,8 @@ def confidence_radius(
 def determinant_radius(reg: float, facts: Facts, constants: Constants) -> float:
     """Return OFUL's confidence radius, computed from log det A of the design A, or from log det(reg I) if larger.
 
-    `facts` are numbers of the design, and `constants` those of the noise and of the parameter.
+    `facts` holds log det A, the number of columns and the ridge of the design. `constants` holds the noise scale, the
+    bound on the parameter's norm, and delta.
     """
     gain = max(facts.log_det - facts.dim * np.log(reg), 0.0)
     spread = np.sqrt(gain + 2.0 * np.log(1.0 / constants.delta))

@@ -468,7 +468,11 @@ def _build_owner(data: bytes, source: str) -> Any:
 
 
 class Parts(NamedTuple):
-    """Saved objects among the arguments of another object, by index in the file; `left` holds those not rebuilt yet."""
+    """Objects that were saved as arguments of another object.
+
+    `left` maps an object's index in the file to its plain data and arrays. `build` takes an object out when it rebuilds
+    it.
+    """
 
     left: dict[int, tuple[dict[str, Any], FromFile]]
 

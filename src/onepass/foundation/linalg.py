@@ -134,7 +134,7 @@ def squared_distances(x, y):
 
 @compiled
 def span_tolerance(eps):
-    """Return the fraction of ||x|| outside a span that is treated as rounding; `eps` is that of the arrays' dtype."""
+    """Return the fraction of ||x|| outside a span that is treated as rounding; `eps` is the dtype's epsilon."""
     return min(IN_SPAN * float(eps), IN_SPAN_AT_MOST)
 
 

@@ -61,7 +61,7 @@ def make_linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndar
 
 @compiled
 def total_loss(loss, decisions, targets, weights):
-    """Return the sum over examples of weight times loss, for decisions f (n,) and targets y (n,)."""
+    """Return the sum over examples of weight times `loss`(f, y), for decisions f (n,) and targets y (n,)."""
     total = 0.0
     for i in range(decisions.size):
         total += weights[i] * value(loss, decisions[i], targets[i])

@@ -106,7 +106,7 @@ class Visitors:
             heapq.heappush(self._clicks, (now + self._random.exponential(SLOW), found["id"]))
 
     def click(self, now: float) -> None:
-        """Send the clicks of simulated visitors that are due by the time `now`."""
+        """Send the clicks of simulated visitors that are due by `now`, in seconds of the monotonic clock."""
         due = []
         while self._clicks and self._clicks[0][0] <= now:
             due.append(heapq.heappop(self._clicks)[1])

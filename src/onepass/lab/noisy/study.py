@@ -60,7 +60,7 @@ class NoisyBakeOff:
 def game_units(game: Game) -> Units:
     """Return the range, mean and standard deviation of a game's rewards.
 
-    For mean and standard deviation, rewards are clipped to a range three times as long as the game's.
+    For mean and standard deviation, rewards are clipped to a range three times as long, with the same middle.
     """
     span = game.high - game.low
     clipped = np.clip(game.rewards, game.low - span, game.high + span)

@@ -156,7 +156,8 @@ def reward_residuals(
 def parameter_of(learned: ArmModelsState, pipeline: FeaturePipeline, arm_id: int, width: int) -> np.ndarray:
     """Return the parameter theta_a (width,) of the arm with the id `arm_id`, or beta + theta_a in a hybrid model.
 
-    beta is the parameter of the part that all arms share. Raises ValueError if the arm learns only one of two factors.
+    beta is the parameter of the part that all arms share. `width` is the number of features of a row, and `pipeline`
+    makes the rows. Raises ValueError in a hybrid model whose contexts are factors.
     """
     shared = learned.shared
     if shared == ():

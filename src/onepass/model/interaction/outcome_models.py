@@ -34,7 +34,7 @@ MEANS = make_rule(Greedy()).rule  # asks for means alone
 class OutcomeModels:
     """Models of `count` outcomes beside the reward, each of the form of `interactions.py`.
 
-    `sizes` holds the numbers of columns of requests, of columns of arms, and of arms whose own effect is stored.
+    `sizes` holds three numbers: columns of a request, columns of an arm, and arms that have an effect of their own.
     """
 
     def __init__(self, count: int, sizes: tuple[int, int, int]) -> None:
