@@ -65,7 +65,7 @@ def prior_variances(kernel: Kernel, points: np.ndarray) -> np.ndarray:
 
 
 def table_variances(kernel: Kernel, state: KernelState) -> np.ndarray:
-    """Return k(x, x) of all points in the table of the posterior, as an array over its rows, 0 for unused rows."""
+    """Return k(x, x) (n,) of the points in the n rows of the posterior's table, 0 for unused rows."""
     prior = np.zeros_like(state.prior)
     prior[: state.size] = prior_variances(kernel, state.points[: state.size])
     return prior
