@@ -58,7 +58,7 @@ class RegretSum(NamedTuple):
         return self._replace(total=self.total + float(bounds), rows=self.rows + rows)
 
     def join(self, other: "RegretSum", since: "RegretSum | None") -> "RegretSum":
-        """Return the sum for two merged bandits; the rows of `since`, from which both started, count once."""
+        """Return the sum for two merged bandits; the rows of `since`, the start of both (or None), count once."""
         total, rows = self.total + other.total, self.rows + other.rows
         if since is not None and np.isfinite(since.total):
             total, rows = max(total - since.total, 0.0), rows - since.rows

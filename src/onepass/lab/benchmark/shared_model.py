@@ -25,7 +25,7 @@ def median_microseconds(call: Callable[[], object], repeats: int = 7, inner: int
 
 
 def game(rounds: int, arms: int, dim: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return random contexts (rounds, arms, dim) of length 1, and uniform rewards (rounds, arms)."""
+    """Return random contexts (rounds, arms, dim) of length 1, and rewards (rounds, arms) uniform in [0, 1]."""
     rng = np.random.default_rng(seed)
     contexts = rng.standard_normal((rounds, arms, dim))
     contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
