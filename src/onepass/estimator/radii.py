@@ -170,12 +170,11 @@ def radius_of_frequent_directions(rule: FrequentDirectionsRule, facts: Facts, co
     return sketch_radius(rule.reg, rule.compensation, facts, constants)
 
 
-@confidence_radius.for_state(SketchState)
-def confidence_of_rule_sketch(
-    design: SketchState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
-) -> float:
+@compiled
+def facts_of_subspace(design: Any, rounds: int) -> Facts:
+    """Return the facts of a design whose state has a `space`, after `rounds` rewards."""
     capacity, dim = design.space.basis.shape
-    facts = Facts(
+    return Facts(
         directions=capacity,
         dim=dim,
         ridge=design.space.ridge,
@@ -183,9 +182,15 @@ def confidence_of_rule_sketch(
         sums=design.sums,
         rounds=rounds,
     )
+
+
+@confidence_radius.for_state(SketchState)
+def confidence_of_rule_sketch(
+    design: SketchState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
+) -> float:
     return radius_by(
         design.settings.rule,
-        facts,
+        facts_of_subspace(design, rounds),
         Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta),
     )
 
@@ -222,18 +227,9 @@ def confidence_of_splitting(
 def confidence_of_frequent_directions(
     design: FrequentDirectionsState, rounds: int, noise: float, parameter_bound: float, row_bound: float, delta: float
 ) -> float:
-    capacity, dim = design.space.basis.shape
-    facts = Facts(
-        directions=capacity,
-        dim=dim,
-        ridge=design.space.ridge,
-        log_det=design.space.log_det,
-        sums=design.sums,
-        rounds=rounds,
-    )
     return radius_by(
         design.settings,
-        facts,
+        facts_of_subspace(design, rounds),
         Constants(noise=noise, parameter_bound=parameter_bound, row_bound=row_bound, delta=delta),
     )
 

@@ -18,14 +18,13 @@ from onepass.model.averaged.forest import (
     init_forest,
     widen_forest,
 )
-from onepass.model.averaged.forest_share import share_of, survey_with_trees, teach_trees
+from onepass.model.averaged.forest_share import share_of, sigma_with_trees, survey_with_trees, teach_trees
 from onepass.model.averaged.mixture import (
     ALARMS,
     CLOCK,
     KNOWN,
     NAMES,
     NEVER,
-    NOISE,
     asked,
     begin_arm,
     begun_mixture,
@@ -303,15 +302,14 @@ class ArmMixtures:
             for m, (name, one) in enumerate(zip(NAMES, w, strict=True))
             if asked(state.plan, sketched > 0, m)
         }
-        residual, share = float(sigma_of(state, w)), self.share()
-        if self.forest != ():
-            believed = {name: round((1.0 - share) * one, 3) for name, one in believed.items()}
-            believed["trees"] = round(share, 3)
-            residual += (
-                share * (float(np.sqrt(self.forest.scores[NOISE] / state.counts[KNOWN])) - residual) if share else 0.0
-            )
+        if self.forest == ():
+            residual = float(sigma_of(state, w))
+        else:
+            share = self.share()
+            believed = {name: (1.0 - share) * one for name, one in believed.items()} | {"trees": share}
+            residual = float(sigma_with_trees(state, self.forest, share))
         return {
-            "weights": believed,
+            "weights": {name: round(one, 3) for name, one in believed.items()},
             "landmarks": [len(view.landmarks) for view in state.views],
             "directions": sketched or state.views[0].span.basis.shape[1],
             "residual": residual,

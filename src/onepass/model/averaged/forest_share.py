@@ -58,16 +58,24 @@ def share_of(state, forest):
 
 
 @compiled
+def sigma_with_trees(state, forest, share):
+    """Return sigma, the unit of residuals of the models and the forest together; `share` is the forest's weight."""
+    sigma = sigma_of(state, weights(state))
+    if share > 0.0:
+        sigma += share * (np.sqrt(forest.scores[NOISE] / state.counts[KNOWN]) - sigma)
+    return sigma
+
+
+@compiled
 def survey_with_trees(state, forest, rows, slots, means):
     """Add the forest to the means (K,) that the models predict for arms in slots, and return the unit of widths.
 
     rows: (K, d), or (1, d) if all arms have the same row.
     """
     share, numbers = share_of(state, forest), state.rewards.numbers
-    sigma = sigma_of(state, weights(state))
+    sigma = sigma_with_trees(state, forest, share)
     if share > 0.0:
-        n, level, slots = float(state.counts[KNOWN]), prior(state.rewards), places_of(state, slots)
-        sigma += share * (np.sqrt(forest.scores[NOISE] / n) - sigma)
+        level, slots = prior(state.rewards), places_of(state, slots)
         for i in range(rows.shape[0]):
             first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
             found = ask_forest(forest, rows[i], slots[first:last], level)
