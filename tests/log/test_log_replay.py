@@ -167,6 +167,32 @@ def test_decisions_whose_models_the_log_does_not_explain_are_not_called_verified
     assert not found.ok
 
 
+class CountingStore(MemoryStore):
+    """Store that counts how often its rows are read."""
+
+    reads = 0
+
+    def rows(self, *arguments):
+        self.reads += 1
+        return super().rows(*arguments)
+
+
+@pytest.mark.parametrize("batch", [None, 1])
+def test_a_replay_reads_a_log_as_often_if_it_has_more_joins(batch):
+    reads = []
+    for count in (4, 12):
+        store = CountingStore()
+        records = [decide_round(bandit(), t) for t in range(count)]
+        store.append(records)
+        for t, record in enumerate(records):
+            store.append([make_join(record, t, batch and t)])
+        fold = Fold(store, "game", bandit())
+        learned = fold.advance(store.last - 1)
+        assert (learned, fold.advance()) == (count - 1, 1)
+        reads.append(store.reads)
+    assert reads[0] == reads[1]
+
+
 def test_batches_matter_so_the_log_keeps_them(game):
     """The same joins one by one are another model, in some bits; so `batch` is not an ornament."""
     kind, store, live = game

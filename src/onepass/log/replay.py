@@ -149,11 +149,13 @@ class Fold:
         StoreError
             If the decision of a reward is no longer in the log. What was learned before stays learned.
         """
-        count, last = 0, self.store.last
+        count, last, later = 0, self.store.last, None
         until = min(last if until is None else until, last if self.end is None else self.end)
         for joins in group_joins(self._scan(until)):
-            if self._batch_continues(joins[-1], until):
-                return count
+            if isinstance(joins[-1], Join) and joins[-1].batch is not None:
+                later = self._join_after(until) if later is None else later
+                if later is not None and is_same_batch(joins[-1], later):
+                    return count
             self.learn(joins)
             count += len(joins)
         self.through = max(self.through, until)
@@ -209,10 +211,9 @@ class Fold:
             del self._names[id(names)]
         return NAME * len(names or ())
 
-    def _batch_continues(self, join: Join | Eviction, until: int) -> bool:
-        """Return True if the batch of a join has more joins after the position `until`."""
-        later = next(self.store.read(until, None, ("join",), self.loop), None)
-        return later is not None and is_same_batch(join, later)
+    def _join_after(self, position: int) -> Join | None:
+        """Return the first join after a position, None if there is none."""
+        return next(self.store.read(position, None, ("join",), self.loop), None)
 
     def learn(self, records: Sequence[Join | Eviction]) -> int:
         """Learn the rewards of one batch of records in one call, or forget the arms that an eviction record names.
