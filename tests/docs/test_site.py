@@ -94,7 +94,9 @@ RUN = {  # by which test the blocks of Python of a page run
     "test_dsjson_page": "dsjson",
     "test_experiment_own": "experiments",
     "test_explanations": "explanations explanations_kernels",
-    "test_feature_map_skeleton": "feature_maps",
+    "test_feature_map_skeleton": "contributing/feature_map feature_maps",
+    "test_skeletons": "contributing/design contributing/estimator contributing/exploration_rule",
+    "test_toy_model": "contributing/model",
 }
 
 

@@ -1,4 +1,4 @@
-"""What pages show of feature maps runs; the one of CONTRIBUTING, as somebody's module, is complete as it is."""
+"""What pages show of feature maps runs; the one of docs/contributing, as somebody's module, is complete."""
 
 import doctest
 import importlib
@@ -20,10 +20,10 @@ def test_the_page_on_feature_maps_runs():
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
-    """The skeleton under its heading, in a file of its own."""
-    section = (ROOT / "CONTRIBUTING.md").read_text().split("## A feature map of your own")[1]
+    """The example of the page, in a file of its own."""
+    page = (ROOT / "docs" / "contributing/feature_map.md").read_text()
     folder = tmp_path_factory.mktemp("theirs")
-    (folder / "their_feature_map.py").write_text(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1])
+    (folder / "their_feature_map.py").write_text(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1])
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         yield importlib.import_module("their_feature_map")

@@ -1,4 +1,4 @@
-"""The skeletons of CONTRIBUTING, from a temporary module of a third party: without a line changed in the package."""
+"""The examples of docs/contributing, from temporary modules of a third party: without a line changed in the package."""
 
 import importlib
 import re
@@ -11,24 +11,28 @@ import pytest
 import onepass as op
 from onepass.testing import check_design, check_estimator, check_exploration
 
-PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = {
+    "Leading": "contributing/design.md",
+    "Sign": "contributing/estimator.md",
+    "ByRank": "contributing/exploration_rule.md",
+}
 DIM = 8
 
 
 def skeleton(name):
     """The block of code that defines a class, as a module that can be imported."""
-    (block,) = [code for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if f"class {name}(" in code]
+    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / PAGES[name]).read_text(), re.DOTALL)
     return block
 
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("theirs")
-    names = ("Leading", "Sign", "ByRank")
-    for name in names:
+    for name in PAGES:
         (folder / f"their_{name.lower()}.py").write_text(skeleton(name))
     sys.path.insert(0, str(folder))
-    yield [getattr(importlib.import_module(f"their_{name.lower()}"), name) for name in names]
+    yield [getattr(importlib.import_module(f"their_{name.lower()}"), name) for name in PAGES]
     sys.path.remove(str(folder))
 
 

@@ -335,7 +335,7 @@ class DyadicSketches(Design):
     sketch : Design
         Sketch of the first block, without rows: `FrequentDirections` with any compensation, `RandomProjection`, or a
         sketch of your own. Yours must register `loss_share` and `refine`, and have a method `refine`
-        (CONTRIBUTING.md).
+        (docs/contributing/design.md).
     error : float
         Half of the bound, in units of ||x||^2, above 0.
 

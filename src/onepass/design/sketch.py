@@ -1,8 +1,8 @@
 """Sketch defined by a truncation rule alone: an inverse on a subspace, cut when it holds `limit` directions.
 
 It implements the whole contract for a design that only declares its rule (truncation.py). An arm of an arena
-(arena/arena.py) works in the same way. CONTRIBUTING.md shows an example of a rule. The cost is O(dim limit) a row, the
-memory limit (dim + limit) numbers.
+(arena/arena.py) works in the same way. docs/contributing/design.md shows an example of a rule. The cost is O(dim limit)
+a row, the memory limit (dim + limit) numbers.
 """
 
 from typing import Any, NamedTuple

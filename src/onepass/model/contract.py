@@ -23,7 +23,7 @@ records hold no rows, `merge` if models can be merged. Methods with a default th
 
 Decisions change nothing in a model. Errors in the input are ValueErrors, raised before anything has changed. A model
 has one writer, the bandit that it was given to; concurrent readers use frozen copies. `onepass.testing.check_model`
-checks all of this, and CONTRIBUTING.md shows a complete model of 100 lines.
+checks all of this, and docs/contributing/model.md shows a complete model of 100 lines.
 """
 
 from abc import ABC, abstractmethod
