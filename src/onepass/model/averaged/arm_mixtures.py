@@ -32,6 +32,7 @@ from onepass.model.averaged.mixture import (
     consistent,
     erase,
     grown,
+    raw_weights,
     sigma_of,
     survey,
     take,
@@ -286,9 +287,10 @@ class ArmMixtures:
         """
         if self.models == ():
             return np.zeros(slots.size), np.ones(slots.size), 0.0, 0
-        means, widths, unit = call_direct(self._code, survey, self.models, rows, slots)
-        if self.forest != ():
-            unit = call_direct(self._code, survey_with_trees, self.models, self.forest, rows, slots, means)
+        if self.forest == ():
+            means, widths, unit = call_direct(self._code, survey, self.models, rows, slots)
+        else:
+            means, widths, unit = call_direct(self._code, survey_with_trees, self.models, self.forest, rows, slots)
         return means, widths, unit, int(self.models.counts[KNOWN])
 
     def choices(self) -> dict[str, Any]:
@@ -307,7 +309,7 @@ class ArmMixtures:
         else:
             share = self.share()
             believed = {name: (1.0 - share) * one for name, one in believed.items()} | {"trees": share}
-            residual = float(sigma_with_trees(state, self.forest, share))
+            residual = float(sigma_with_trees(state, self.forest, w, share))
         return {
             "weights": {name: round(one, 3) for name, one in believed.items()},
             "landmarks": [len(view.landmarks) for view in state.views],
@@ -321,7 +323,7 @@ class ArmMixtures:
 
     def share(self) -> float:
         """Return the weight of the forest in means, 0 if there is none."""
-        return 0.0 if self.forest == () else float(share_of(self.models, self.forest))
+        return 0.0 if self.forest == () else float(share_of(self.models, self.forest, raw_weights(self.models)))
 
     # ---- files ----
 

@@ -34,7 +34,8 @@ from onepass.model.averaged.mixture import (
     features,
     kept_of,
     places_of,
-    weights,
+    raw_weights,
+    scale_weights,
     weights_of_widths,
 )
 from onepass.model.averaged.rare_rewards import tail_of
@@ -90,10 +91,11 @@ def side(state: Mixture, forest: Any, x: np.ndarray, slot: int, sign: float, nam
         slot = int(places_of(state, np.array([slot]))[0])
         if slot != NEVER:
             means[-1] += tail_of(state.tails[slot], state.learned[slot])
-        w, trees = weights(state), 0.0
+        raw, trees = raw_weights(state), 0.0
+        w = scale_weights(raw[0])
         v = weights_of_widths(w)
         if forest != () and slot != NEVER:
-            trees = share_of(state, forest)
+            trees = share_of(state, forest, raw)
             steps = trees * forest_steps(forest, x, slot, level)
             means[:dim] += steps[:dim]
             means[-1] += steps[-1]

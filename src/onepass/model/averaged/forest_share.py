@@ -32,9 +32,10 @@ from onepass.model.averaged.mixture import (
     VOLUME,
     places_of,
     raw_weights,
+    scale_weights,
     sigma_of,
+    survey_models,
     tiny_of,
-    weights,
 )
 from onepass.model.averaged.rare_rewards import clip_of, tail_of
 from onepass.model.averaged.rewards import FAR, MIDDLE, SPREAD, prior
@@ -44,11 +45,11 @@ MOST = 0.7  # alone they make up to 1.12 times the mistakes where truths are smo
 
 
 @compiled
-def share_of(state, forest):
-    """Return the weight w of the forest in means; the models have the rest."""
+def share_of(state, forest, found):
+    """Return the weight w of the forest in means; the models have the rest. `found` is the result of raw_weights."""
     if state.counts[KNOWN] < FROM:
         return 0.0
-    n, tiny, (w, least, smallest) = float(state.counts[KNOWN]), tiny_of(state), raw_weights(state)
+    n, tiny, (w, least, smallest) = float(state.counts[KNOWN]), tiny_of(state), found
     total = w.sum()
     if total == 0.0:
         return 0.0
@@ -58,33 +59,36 @@ def share_of(state, forest):
 
 
 @compiled
-def sigma_with_trees(state, forest, share):
-    """Return sigma, the unit of residuals of the models and the forest together; `share` is the forest's weight."""
-    sigma = sigma_of(state, weights(state))
+def sigma_with_trees(state, forest, w, share):
+    """Return sigma, the unit of residuals of the models and the forest together.
+
+    w (M,) are the weights of the models, and `share` is that of the forest.
+    """
+    sigma = sigma_of(state, w)
     if share > 0.0:
         sigma += share * (np.sqrt(forest.scores[NOISE] / state.counts[KNOWN]) - sigma)
     return sigma
 
 
 @compiled
-def survey_with_trees(state, forest, rows, slots, means):
-    """Add the forest to the means (K,) that the models predict for arms in slots, and return the unit of widths.
-
-    rows: (K, d), or (1, d) if all arms have the same row.
-    """
-    share, numbers = share_of(state, forest), state.rewards.numbers
-    sigma = sigma_with_trees(state, forest, share)
+def survey_with_trees(state, forest, rows, slots):
+    """Return what `survey` returns (mixture.py), for the models and the forest together."""
+    found, places = raw_weights(state), places_of(state, slots)
+    w = scale_weights(found[0])
+    means, widths = survey_models(state, rows, places, w)
+    share = share_of(state, forest, found)
+    sigma = sigma_with_trees(state, forest, w, share)
     if share > 0.0:
-        level, slots = prior(state.rewards), places_of(state, slots)
+        level = prior(state.rewards)
         for i in range(rows.shape[0]):
             first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
-            found = ask_forest(forest, rows[i], slots[first:last], level)
+            asked = ask_forest(forest, rows[i], places[first:last], level)
             for a in range(first, last):
-                slot = slots[a]
+                slot = places[a]
                 if slot != NEVER:
                     tail = tail_of(state.tails[slot], state.learned[slot])
-                    means[a] += share * (found[a - first] + tail - means[a])
-    return max(sigma, SHARE * numbers[SPREAD])
+                    means[a] += share * (asked[a - first] + tail - means[a])
+    return means, widths, max(sigma, SHARE * state.rewards.numbers[SPREAD])
 
 
 @compiled

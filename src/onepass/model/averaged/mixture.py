@@ -219,6 +219,12 @@ def weights(state):
     They sum to 1, and models that predict badly have weight 0.
     """
     w, _, _ = raw_weights(state)
+    return scale_weights(w)
+
+
+@compiled
+def scale_weights(w):
+    """Return weights w (M,) divided by their sum."""
     return w / max(w.sum(), TINY)
 
 
@@ -349,11 +355,21 @@ def survey(state, rows, slots):
 
     `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models.
     """
-    slots = places_of(state, slots)
+    w = weights(state)
+    means, widths = survey_models(state, rows, places_of(state, slots), w)
+    return means, widths, unit_of(state, w)
+
+
+@compiled
+def survey_models(state, rows, slots, w):
+    """Return the means and widths (K,) that models with weights w (M,) predict for K arms.
+
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models, -1 for
+    arms that count as unknown.
+    """
     if state.sketches.root.shape[1] > 0:
         return survey_sketches(state, rows, slots)
-    w, now, level = weights(state), state.counts[CLOCK], prior(state.rewards)
-    v = weights_of_widths(w)
+    now, level, v = state.counts[CLOCK], prior(state.rewards), weights_of_widths(w)
     means, widths = np.full(slots.size, level), np.zeros(slots.size)
     for i in range(rows.shape[0]):
         first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
@@ -379,12 +395,12 @@ def survey(state, rows, slots):
                             widths[a] += v[m] * wide * wide * square
                 t, p = t + n, p + length(n)
     add_tails(state, slots, means)
-    return means, np.sqrt(widths), unit_of(state, w)
+    return means, np.sqrt(widths)
 
 
 @compiled
 def survey_sketches(state, rows, slots):
-    """Return predicted means and widths (K,) of K arms with sketches, and the factor of widths in units of rewards.
+    """Return predicted means and widths (K,) of K arms with sketches.
 
     `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches, -1
     for unknown arms.
@@ -402,7 +418,7 @@ def survey_sketches(state, rows, slots):
                 square = cut(square, norm, state.learned[slot])
             widths[a] = wide * np.sqrt(square)
     add_tails(state, slots, means)
-    return means, widths, unit_of(state, weights(state))
+    return means, widths
 
 
 @compiled
