@@ -44,9 +44,12 @@ test: PATIENCE := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=tr
 test: .venv/stamp
 test-long: .venv/long
 
+# Processes that tests start share the bytecode of the sources, whatever the shell asks for.
+test test-long: export PYTHONDONTWRITEBYTECODE :=
+
 # Three workers on two cores: while one waits for a server or for what another compiles, the third has something to do.
 test test-long:
-	@$(BIN)/pytest -q -n 3 --dist worksteal $(PATIENCE)
+	@$(BIN)/pytest -q -n 3 --dist loadfile $(PATIENCE)
 
 check: .venv/stamp
 	@$(BIN)/ruff format --check

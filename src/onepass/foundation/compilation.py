@@ -203,7 +203,7 @@ def attach_cache(dispatcher: Any, prefix: str) -> Any:
     `prefix` begins the names of the cache files. A function without a source file gets no cache.
     """
     function = dispatcher.py_func
-    if not is_ours(function):  # somebody else's code becomes part of what our loops call
+    if not prefix and not is_ours(function):  # somebody else's code becomes part of what our loops call
         foreign.update(_text(function))
     kept = Entries(function, prefix) if Path(inspect.getfile(function)).is_file() else None
     if kept is not None:

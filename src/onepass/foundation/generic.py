@@ -13,9 +13,9 @@ Compiled code that calls ``solve`` is specialised on the type of the state, so o
 and the result is cached on disk (compilation.py).
 """
 
+import functools
 import itertools
 from collections.abc import Callable
-from functools import singledispatch
 from typing import Any
 
 from numba import config, njit, types
@@ -38,9 +38,14 @@ def compiled(function: Callable, *, nogil: bool = True) -> Any:
     if getattr(config, "DISABLE_JIT", False):  # all of it as Python: an index beyond an array is an IndexError
         return function
     options: dict[str, Any] = {"fastmath": {"reassoc", "contract"}, "nogil": nogil, "no_cfunc_wrapper": True}
-    bare: dict[str, Any] = {**options, "no_cpython_wrapper": True}
-    python, inner = attach_cache(njit(function, **options), ""), attach_cache(njit(function, **bare), "inner-")
-    python.get_call_template, python.get_overload = inner.get_call_template, inner.get_overload
+    python = attach_cache(njit(function, **options), "")
+
+    @functools.cache
+    def inner() -> Any:  # made at its first use: most functions of a process have none
+        return attach_cache(njit(function, **options, no_cpython_wrapper=True), "inner-")
+
+    python.get_call_template = lambda *given: inner().get_call_template(*given)
+    python.get_overload = lambda signature: inner().get_overload(signature)
     return python
 
 
@@ -109,7 +114,7 @@ def generic(function: Callable, *, default: bool = False) -> Any:
     If `default` is True, the body is compiled for every type without a registered implementation. Otherwise the body is
     called for such a type, and raises an error.
     """
-    python = singledispatch(compiled(function) if default else function)
+    python = functools.singledispatch(compiled(function) if default else function)
     members: dict[Any, Any] = {}
     other = python.dispatch(object) if default else None
 

@@ -24,6 +24,7 @@ times as many rewards as the start had learned, and at least ENOUGH, only the mo
 residuals is kept. Until then the cost is that of two models, and a prediction of both for every reward.
 """
 
+import functools
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Self, final
 
@@ -51,8 +52,13 @@ NONE = 1e-3  # weight of a model that is not believed
 AMPLE, ENOUGH = 10, 1_000  # rewards after which one model stays, as multiples of those of the start, and at least
 EVERY = 32  # rewards between two looks at which models stay
 TINY = 1e-12  # above 0, where nothing errs
-MEAN = make_rule(Greedy())  # asks for means alone
 START, FRESH = range(2)
+
+
+@functools.cache
+def _mean_rule() -> Rule:
+    """Return a rule that asks for means alone."""
+    return make_rule(Greedy())
 
 
 class Track(NamedTuple):
@@ -256,7 +262,7 @@ class WarmStart(Model):
         residual = 0.0
         for row, (one, own) in enumerate(zip(self._alive, requests, strict=True)):
             for column, (request, place) in enumerate(zip(own, places, strict=True)):
-                stats = one.predict(request, 0, MEAN, rng, 0)
+                stats = one.predict(request, 0, _mean_rule(), rng, 0)
                 out[row, column] = one.mean_rewards(stats.means)[place]
                 if one is self.start:
                     residual = float(stats.residual)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from onepass.exploration.greedy import Greedy
-from onepass.exploration.rule import make_rule
 from onepass.foundation import files
 from onepass.foundation import state as states
 from onepass.foundation.generic import call_direct
@@ -28,7 +27,7 @@ from onepass.model.interaction.interactions import (
     rescale,
 )
 
-MEANS = make_rule(Greedy()).rule  # asks for means alone
+MEANS = Greedy().rule()  # asks for means alone
 
 
 class OutcomeModels:
