@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 import onepass as op
 
-READINGS = 20_000
+READINGS = 10_000
 
 
 def readings(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -43,7 +43,7 @@ HEAVY = {"student": 1.0, "student-1.5": 0.5, "student-1.2": 0.25, "gaussian": 2.
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", HEAVY if LONG else ["student-1.5"])
 def test_hvt_ucb_at_its_defaults_keeps_its_regret_where_the_best_oful_of_a_grid_loses_it(suite):
-    """Mean regret over 20 seeds (in `make test` 8) and 18,000 rounds of Wang et al.'s problem; an unknown noise scale costs little."""
+    """Mean regret over 18,000 rounds of Wang et al.'s problem; an unknown noise scale costs little. 8 seeds, or 20."""
     study = find(suite)
     named = {policy.label: policy for policy in study.policies}
     grid = [
@@ -62,7 +62,7 @@ def test_hvt_ucb_at_its_defaults_keeps_its_regret_where_the_best_oful_of_a_grid_
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", ["gp-2d-staleness", *(["gp-1d", "gp-2d", "gp-5d"] if LONG else [])])
 def test_budgeted_kernel_bandits_pay_at_most_a_tenth_more_than_exact_gp_ucb(suite):
-    """20 seeds (in `make test` 8); the last problem has noise 1, where only half of the arms played are in the dictionary.
+    """8 seeds, or 20. The last problem has noise 1, where only half of the arms played are in the dictionary.
 
     `onepass bench --regret` adds Branin and Hartmann 6, docs/kernel_bandits_measured.md digits.
     """
