@@ -82,6 +82,20 @@ def test_law_without_conversions_is_uniform_in_the_logarithm_of_the_age():
     )
 
 
+def test_a_law_on_another_grid_has_the_same_shares_and_counts_at_common_ages():
+    rng = np.random.default_rng(4)
+    late = delays(rng, 3000)
+    law = fit_delay_law(late, np.maximum(late, WEEK), WEEK)
+    ages = [WEEK * part for part in (0.001, 2.0**-6, 0.3, 0.5, 0.9, 1.0)]
+    other = law.resample(ages)
+    assert other.ages == ages
+    assert other.shares == pytest.approx(law.cdf(np.array(ages)), abs=0.002)
+    assert other.counts[1, [1, 3, 5]].tolist() == law.counts[1, [40, 80, 88]].tolist()
+    assert DelayLaw(WEEK).resample(ages).shares == pytest.approx(
+        1.0 + np.log(np.array(ages) / WEEK) / np.log(1e6 / 64.0)
+    )
+
+
 def test_law_of_a_log_refuses_what_cannot_be():
     for late, reached in (([1.0], [0.5]), ([-1.0], [2.0]), ([1.0, 2.0], [3.0]), ([np.nan], [3.0])):
         with pytest.raises(ValueError, match="delays"):
@@ -90,6 +104,9 @@ def test_law_of_a_log_refuses_what_cannot_be():
         fit_delay_law([1.0, 2.0], [3.0, 4.0], 10.0)
     with pytest.raises(ValueError, match="after"):
         DelayLaw(0.0)
+    for ages in ([10.0], [0.0, 10.0], [5.0, 5.0, 10.0], [5.0, 9.0], [5.0, float("nan"), 10.0]):
+        with pytest.raises(ValueError, match="ages must"):
+            DelayLaw(10.0).resample(ages)
 
 
 def test_rates_are_not_biased_at_any_age_and_the_law_is_found():
@@ -178,7 +195,7 @@ def count_conversions(laws, made, late, arms):
     events = []
     for i in np.flatnonzero(late <= WEEK).tolist():
         stage = laws.common.stage(late[i])
-        events += [(made[i] + laws.common.ages[k], k, stage, arms[i]) for k in range(stage, 12)]
+        events += [(made[i] + laws.common.ages[k], k, stage, arms[i]) for k in range(stage, len(laws.common.ages))]
     for when, k, stage, name in sorted(events):
         if when <= 9 * DAY:
             laws.add(name, k, stage)
@@ -263,7 +280,7 @@ def test_an_arm_that_converts_fast_but_less_is_not_preferred_after_day_three():
         each.append(slow - fast)
         assert pending.arm_delay_laws["slow"].cdf([DAY])[0] < pending.delay_law.cdf([DAY])[0]
     assert np.mean(each) > 0.0
-    assert np.mean(np.array(each) > 0.0) >= (0.85 if LONG else 0.6)
+    assert np.mean(np.array(each) > 0.0) >= (0.9 if LONG else 0.6)
 
 
 def test_a_law_given_at_the_start_is_used_and_updated():

@@ -17,6 +17,7 @@ Z is a function of the decision's id, so a replay draws the same ages. This is e
 """
 
 import math
+from bisect import bisect_left
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ import numpy as np
 from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision
 from onepass.bandit.delay_law import DelayLaw
-from onepass.bandit.delay_laws import DelayLaws
+from onepass.bandit.delay_laws import PER_DOUBLING, DelayLaws
 from onepass.bandit.late_correction import is_linear, learn_correction
 from onepass.exploration.random_split import hash_uniform
 from onepass.exploration.rule import make_rule
@@ -68,7 +69,7 @@ class CensoredRewards:
     def __init__(self, after: float, default: float, law: DelayLaw | None = None) -> None:
         self.laws, self.default = DelayLaws(after), default
         if law is not None:
-            self.laws.common = law.coarsen()
+            self.laws.common = law.resample(self.laws.common.ages)
         self.n_learned = self.n_converted = 0
 
     def counts(self) -> dict[str, Any]:
@@ -95,9 +96,8 @@ class CensoredRewards:
 
         Returns the time of the next visit in seconds, or None if the decision is complete.
         """
-        ages, k = self.laws.common.ages, progress.stage
-        complete = False
-        if progress.made + ages[k] <= now:
+        ages, complete = self.laws.common.ages, False
+        while not complete and progress.made + ages[k := progress.stage] <= now:
             for arm, stage in zip(arm_names(decision), progress.stages, strict=True):
                 if 0 <= stage <= k:
                     self.laws.add(arm, k, stage)
@@ -110,9 +110,14 @@ class CensoredRewards:
         self._learn_default(bandit, decision, progress, due, now)
         return None if complete else self._next_visit(decision, progress, now)
 
-    def pay(self, bandit: Bandit, decision: Decision, progress: Progress, paid: list[float | None], now: float) -> None:
-        """Learn the rewards `paid` of a decision's slots, or correct rewards already learned; None changes nothing."""
-        stage = self.laws.common.stage(now - progress.made)
+    def pay(
+        self, bandit: Bandit, decision: Decision, progress: Progress, paid: list[float | None], now: float
+    ) -> float | None:
+        """Learn the rewards `paid` of a decision's slots, or correct rewards already learned; None changes nothing.
+
+        Returns the time of the next visit in seconds, or None if it stays as it was.
+        """
+        stage, converted = self.laws.common.stage(now - progress.made), False
         new, changes = list[float | None](), list[float | None]()
         for slot, value in enumerate(paid):
             learned = progress.learned[slot]
@@ -127,9 +132,13 @@ class CensoredRewards:
             if value is not None and (new[slot] is not None or changes[slot]):
                 self.n_learned += progress.learned[slot] is None
                 if progress.stages[slot] < 0:
-                    progress.stages[slot] = stage
+                    progress.stages[slot], converted = stage, True
                     self.n_converted += 1
                 progress.learned[slot] = value
+        if not converted:
+            return None
+        progress.stage = max(progress.stage, stage)
+        return self._next_visit(decision, progress, now)
 
     def _learn_default(
         self, bandit: Bandit, decision: Decision, progress: Progress, due: list[bool], now: float
@@ -142,38 +151,46 @@ class CensoredRewards:
             self.n_learned += sum(due)
 
     def _default_times(self, decision: Decision, progress: Progress) -> list[float]:
-        """Return the times at which the slots of a decision are learned as the default, `inf` after the next stage."""
+        """Return the times at which the slots of a decision are learned as the default, `inf` for learned ones."""
         number, k, ages = hash_uniform(decision.id, PURPOSE), progress.stage, self.laws.common.ages
-        rate = self.n_converted / (self.n_learned + 1.0)
+        share = share_at_draw(number, self.n_converted / (self.n_learned + 1.0))
         out = []
         for arm, value in zip(arm_names(decision), progress.learned, strict=True):
             if value is not None:
                 out.append(math.inf)
                 continue
             shares = self.laws.find_law(arm).shares
-            high, low = share_by_age(shares[k], rate), share_by_age(shares[k - 1], rate) if k else 0.0
-            if number > high:
-                out.append(math.inf)
-                continue
-            part = min(max(number - low, 0.0) / max(high - low, np.finfo(float).tiny), 1.0)
-            age = ages[k] * (part if k == 0 else (ages[k - 1] / ages[k]) ** (1.0 - part))
+            j = min(bisect_left(shares, share, k), len(ages) - 1)
+            high, low = shares[j], shares[j - 1] if j else 0.0
+            part = min(max(share - low, 0.0) / max(high - low, np.finfo(float).tiny), 1.0)
+            age = ages[j] * (part if j == 0 else (ages[j - 1] / ages[j]) ** (1.0 - part))
             out.append(progress.made + age)
         return out
 
     def _next_visit(self, decision: Decision, progress: Progress, now: float) -> float:
-        """Return the time of the next visit: the next age of the grid, or a drawn age if one comes before."""
-        return max(
-            min(progress.made + self.laws.common.ages[progress.stage], *self._default_times(decision, progress)), now
-        )
+        """Return the time of the next visit: a drawn age, or an age of the grid if one comes before.
+
+        A decision with a conversion is visited at every age of the grid, so that its conversion is counted. One without
+        is visited once in a doubling of its age, since the distributions of the delays change meanwhile, and after it
+        was learned only at the end.
+        """
+        ages, k = self.laws.common.ages, progress.stage
+        if any(stage >= 0 for stage in progress.stages):
+            place = k
+        elif None in progress.learned:
+            place = min(k + PER_DOUBLING - 1, len(ages) - 1)
+        else:
+            place = len(ages) - 1
+        return max(min(progress.made + ages[place], *self._default_times(decision, progress)), now)
 
 
-def share_by_age(share: float, rate: float) -> float:
-    """Return the probability that a decision that never converts was learned as the default by some age.
+def share_at_draw(number: float, rate: float) -> float:
+    """Return the share F(Z) of conversions that are known by the random age Z at which a default is learned.
 
-    `share` is the share F of conversions that are known by this age, and `rate` the probability p of a conversion. The
-    result is F (1 - p) / (1 - p F).
+    Z is drawn by the uniform random number `number`, as the age with F(Z) (1 - p) / (1 - p F(Z)) = `number`, where p is
+    the probability `rate` of a conversion.
     """
-    return share * (1.0 - rate) / (1.0 - rate * share)
+    return number / (1.0 - rate * (1.0 - number))
 
 
 def arm_names(decision: Decision) -> list[Any]:

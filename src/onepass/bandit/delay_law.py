@@ -1,20 +1,23 @@
 """Law of the delays of conversions, estimated while later conversions are still missing.
 
     F(e) = P(delay <= e | a conversion comes within `after`)
-    F(e_K) = 1,     F(e_k-1) = F(e_k) (1 - (n_k + 1 / (k + 1)) / (R_k + 1))
+    F(e_K) = 1,     F(e_k-1) = F(e_k) (1 - (n_k + g_k) / (R_k + 1))
+    g_k = 1 - G(e_k-1) / G(e_k),     G(e) = 1 - log(after / e) / log(after e_1 / e_0^2)
 
-Each of the ages e_0 < ... < e_K = after is twice the one before, or 2^(1/m) times, with m ages per doubling. R_k counts
-the conversions with a delay of at most e_k whose decisions have reached the age e_k, and n_k those of them with a delay
-above e_k-1. So a conversion is compared only with others that could have been seen as well: conversions of young
-decisions are all fast, because slow ones are still missing. This is the product-limit estimator (Kaplan and Meier 1958)
-in reversed time for right-truncated delays (Lagakos, Barraj and De Gruttola 1988). It does not depend on the rate of
-conversions, which changes while a bandit learns.
+R_k counts the conversions with a delay of at most e_k whose decisions have reached the age e_k, and n_k those of them
+with a delay above e_k-1. So a conversion is compared only with others that could have been seen as well: conversions of
+young decisions are all fast, because slow ones are still missing. This is the product-limit estimator (Kaplan and Meier
+1958) in reversed time for right-truncated delays (Lagakos, Barraj and De Gruttola 1988). It does not depend on the rate
+of conversions, which changes while a bandit learns.
 
-One imagined conversion in each interval of ages makes F known from the start. Until real ones come, log(delay) is
-uniform.
+The ages e_0 < ... < e_K = after are a grid. Each age is twice the one before, or 2^(1/m) times, with m ages per
+doubling. `DelayLaw.resample` changes to any other grid. One imagined conversion in each interval of ages makes F known
+from the start. Until real ones come, log(delay) is uniform.
 """
 
+import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from copy import copy
 from itertools import pairwise
 
@@ -61,11 +64,17 @@ class DelayLaw:
         self.after = check.positive("after", after)
         per_doubling = check.integer("per_doubling", per_doubling, 1, 64)
         last = DOUBLINGS * per_doubling
-        self.ages = [self.after * 2.0 ** ((k - last) / per_doubling) for k in range(last + 1)]
-        self._seen = [0.0] * (last + 1)  # n_k
-        self._at_risk = [0.0] * (last + 1)  # R_k
-        self._imagined = [1.0 / (k + 1) for k in range(last + 1)]  # hazards of imagined conversions
         self._weight = 1.0  # number of imagined conversions at every age
+        self._set_ages([self.after * 2.0 ** ((k - last) / per_doubling) for k in range(last + 1)])
+
+    def _set_ages(self, ages: list[float]) -> None:
+        """Set the grid of ages, without conversions."""
+        left = [math.log(self.after / age) for age in ages]
+        start = [1.0 - one / (2.0 * left[0] - left[1]) for one in left]
+        self.ages = ages
+        self._seen = [0.0] * len(ages)  # n_k
+        self._at_risk = [0.0] * len(ages)  # R_k
+        self._imagined = [1.0, *(1.0 - one / two for one, two in pairwise(start))]  # hazards of imagined conversions
         self._shares: list[float] | None = None
 
     def stage(self, delay: float) -> int:
@@ -124,16 +133,33 @@ class DelayLaw:
         self._seen, self._at_risk = counts.tolist()
         self._shares = None
 
-    def coarsen(self) -> "DelayLaw":
-        """Return the law on the grid with one age per doubling, computed from the same conversions.
+    def resample(self, ages: Sequence[float]) -> "DelayLaw":
+        """Return the law on another grid of ages.
+
+        F is the same at ages that both grids have, and interpolated at others. An age takes its count of conversions
+        from the next age of this law's grid.
+
+        Parameters
+        ----------
+        ages : sequence of float
+            Ages in seconds, above 0 and rising. The last one is `after`.
 
         Returns
         -------
         DelayLaw
             The law.
+
+        Raises
+        ------
+        ValueError
+            If the ages do not rise from above 0 to `after`.
         """
-        law, step = DelayLaw(self.after), (len(self.ages) - 1) // DOUBLINGS
-        shares, at_risk = self.shares[::step], self._at_risk[::step]
+        law, grid = DelayLaw(self.after), [check.positive("ages", age) for age in ages]
+        if len(grid) < 2 or grid[-1] != self.after or any(one >= two for one, two in pairwise(grid)):
+            raise ValueError(f"ages must rise from above 0 to after={self.after:g}, got {check.quote(ages)}")
+        law._set_ages(grid)
+        shares = self.cdf(np.array(grid)).tolist()
+        at_risk = [self._at_risk[place] for place in np.searchsorted(self.ages, grid).tolist()]
         seen = [risk * (1.0 - one / two) for risk, (one, two) in zip(at_risk[1:], pairwise(shares), strict=True)]
         law.counts = np.array([[at_risk[0], *seen], at_risk])
         return law

@@ -35,6 +35,7 @@ LEVEL = 0.01  # of all tests of an arm together
 FIRST_LOOK, GROWTH = 8.0, 1.5  # numbers of conversions of an arm at which it is compared
 LEAST_VARIANCE = 2.0  # of the log-rank statistic
 IMAGINED = 2.0  # conversions of the common law at every age, in an arm's own law
+PER_DOUBLING = 4  # ages of the grid per doubling: a conversion is counted once its decision reaches the next one
 MOST_ARMS = 1000  # with counts of their own; the arm whose last conversion is longest ago is left out first
 
 
@@ -47,7 +48,8 @@ class ArmDelays:
     """
 
     def __init__(self, after: float) -> None:
-        self.law, self.count, self.looks, self.differs = DelayLaw(after), 0.0, 0, False
+        self.law, self.count = DelayLaw(after, per_doubling=PER_DOUBLING), 0.0
+        self.looks, self.differs = 0, False
         self.own: DelayLaw | None = None
         self.common: list[float] = []
 
@@ -69,7 +71,7 @@ class DelayLaws:
     """
 
     def __init__(self, after: float) -> None:
-        self.common = DelayLaw(after)
+        self.common = DelayLaw(after, per_doubling=PER_DOUBLING)
         self._arms: dict[Any, ArmDelays] = {}
 
     def add(self, arm: Any, k: int, stage: int) -> None:

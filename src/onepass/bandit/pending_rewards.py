@@ -291,7 +291,8 @@ class PendingRewards(files.Owner):
                     "comes before its decision"
                 )
             with defer_signals():
-                self._censored.pay(self.bandit, one.decision, one.progress, paid, now)
+                due = self._censored.pay(self.bandit, one.decision, one.progress, paid, now)
+                self._visit_at(one, one.due if due is None else due)
             return
         if self._learns_at_deadline:
             one.paid[:] = [old if new is None else new for old, new in zip(one.paid, paid, strict=True)]
@@ -323,9 +324,11 @@ class PendingRewards(files.Owner):
             with defer_signals():  # what has left the queue is learned
                 due, number, identity = heapq.heappop(self._queue)
                 one = self._waiting.get(identity)
-                if one is not None and one.number == number and one.progress is not None:
+                if one is None or one.number != number or one.due != due:
+                    continue
+                if one.progress is not None:
                     count += self._visit(one, one.progress, due)
-                elif one is not None and one.number == number:
+                else:
                     count += 1
                     self._learn(one, [self.default if value is None else value for value in one.paid], due)
         return count
@@ -343,9 +346,15 @@ class PendingRewards(files.Owner):
         if later is None:
             del self._waiting[identity]
             return 1
-        self._waiting[identity] = one._replace(due=later)
-        heapq.heappush(self._queue, (later, one.number, identity))
+        self._visit_at(one, later)
         return 0
+
+    def _visit_at(self, one: WaitingDecision, due: float) -> None:
+        """Set the time of a decision's next visit. An entry of the queue with another time is skipped later."""
+        if due != one.due:
+            identity = one.decision.id
+            self._waiting[identity] = one._replace(due=due)
+            heapq.heappush(self._queue, (due, one.number, identity))
 
     def _learn(self, one: WaitingDecision, paid: list[float | None], when: float) -> None:
         """Remove a decision from the queue and learn its rewards `paid`, with the default for those that are None.
