@@ -20,7 +20,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from onepass.evaluation.gamma_mixture import log_wealth
 
@@ -56,7 +56,7 @@ class Boundary:
 
             while excess(high) < 0.0:
                 high *= 2.0
-            self._known[place] = float(optimize.brentq(excess, 0.0, high, xtol=STEPS)) + STEPS
+            self._known[place] = float(scipy.optimize.brentq(excess, 0.0, high, xtol=STEPS)) + STEPS
         return self._known[place]
 
 

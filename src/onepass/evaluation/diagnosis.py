@@ -14,7 +14,7 @@ The verdict is "ok", "wide" (a number, but limits too far apart to decide on), o
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from onepass.evaluation.moments import Moments, compute_moments
 
@@ -97,7 +97,7 @@ def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float)
     away = m.mean_weight - 1.0
     limits = _mean_limits(m.mean_weight, error, n)
     # all rows have one weight above 1: of the rest, whose weights are 0, so many rows can miss every one
-    luck = error < EQUAL and away > 0.0 and n * np.log(m.mean_weight) <= -np.log(stats.norm.sf(SURE))
+    luck = error < EQUAL and away > 0.0 and n * np.log(m.mean_weight) <= -np.log(scipy.stats.norm.sf(SURE))
     if m.weights == 0.0:
         refused.append("the policy chose none of the logged arms")
     elif not (limits[0] <= 1.0 <= limits[1] or luck) or (abs(away) > FAR and m.effective < TINY):
@@ -129,7 +129,7 @@ def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float)
 
 def _mean_limits(mean: float, error: float, n: int) -> tuple[float, float]:
     """Return Student's limits of the mean weight at the level of `SURE` standard errors."""
-    away = float(stats.t.isf(stats.norm.sf(SURE), max(n - 1, 1))) * error
+    away = float(scipy.stats.t.isf(scipy.stats.norm.sf(SURE), max(n - 1, 1))) * error
     return mean - away, mean + away
 
 

@@ -23,7 +23,7 @@ import copy
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from onepass.evaluation import intervals
 from onepass.evaluation.log import Log
@@ -213,7 +213,7 @@ def sample_size(
     6743
     """
     one, z = _gain_deviation(mean, gain, deviation, shares, r_squared), _quantile(level, comparisons)
-    return int(np.ceil((one * (z + stats.norm.ppf(_open("power", power))) / gain) ** 2))
+    return int(np.ceil((one * (z + scipy.stats.norm.ppf(_open("power", power))) / gain) ** 2))
 
 
 def power(
@@ -265,7 +265,7 @@ def power(
     0.8
     """
     one, z = _gain_deviation(mean, gain, deviation, shares, r_squared), _quantile(level, comparisons)
-    return float(stats.norm.cdf(abs(gain) * np.sqrt(check.integer("rows", rows, 1)) / one - z))
+    return float(scipy.stats.norm.cdf(abs(gain) * np.sqrt(check.integer("rows", rows, 1)) / one - z))
 
 
 def _gain_deviation(
@@ -291,7 +291,7 @@ def _gain_deviation(
 def _quantile(level: float, comparisons: int) -> float:
     """Return the quantile of two-sided limits that `comparisons` candidates share."""
     alpha = (1.0 - _open("level", level)) / check.integer("comparisons", comparisons, 1)
-    return float(stats.norm.isf(alpha / 2.0))
+    return float(scipy.stats.norm.isf(alpha / 2.0))
 
 
 def _open(name: str, value: float) -> float:

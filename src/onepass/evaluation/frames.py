@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from onepass.foundation import check
 from onepass.foundation.check import quote
@@ -235,7 +235,7 @@ def _loss_warning(arms: np.ndarray, clean: np.ndarray) -> str | None:
     table = table[:, table.sum(axis=0) > 0]
     if table.shape[1] < 2 or table[1].sum() == 0 or table[0].sum() == 0:
         return None
-    if float(stats.chi2_contingency(table, correction=False).pvalue) >= SURE:
+    if float(scipy.stats.chi2_contingency(table, correction=False).pvalue) >= SURE:
         return None
     return "arms lost different shares of their rows: the remaining rows may be no fair sample"
 

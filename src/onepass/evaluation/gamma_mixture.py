@@ -14,7 +14,7 @@ import math
 from functools import cache
 
 import numpy as np
-from scipy import optimize, special
+import scipy
 
 from onepass.evaluation.reward_range import Interval, Range
 from onepass.evaluation.sample import Sample
@@ -44,7 +44,7 @@ def _log_lower_gamma(a: float, x: float) -> float:
 
     Below the smallest float it is the first term of the series over 1 - x / (a + 1), which is at least as large.
     """
-    part = float(special.gammainc(a, x))
+    part = float(scipy.special.gammainc(a, x))
     if part > SMALLEST:
         return math.lgamma(a) + math.log(part)
     return a * math.log(x) - x - math.log(a) - math.log1p(-x / (a + 1.0))
@@ -65,7 +65,7 @@ def lower_limit(weights: np.ndarray, rewards: np.ndarray, alpha: float) -> float
 
     if excess(0.0) <= 0.0:
         return 0.0
-    return float(optimize.brentq(excess, 0.0, total / n))
+    return float(scipy.optimize.brentq(excess, 0.0, total / n))
 
 
 def gamma_mixture(sample: Sample, rewards: Range, alpha: float) -> Interval:

@@ -14,7 +14,7 @@ All lie within the range of rewards. Cost O(n), the bootstrap O(n repeats).
 """
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from onepass.evaluation.estimators import Estimator
 from onepass.evaluation.moments import Moments
@@ -37,7 +37,7 @@ def normal_interval(value: float, deviation: float, rewards: Range, alpha: float
     """
     if not np.isfinite(deviation):
         return Interval(*rewards)
-    away = float(stats.norm.isf(alpha / 2)) * deviation
+    away = float(scipy.stats.norm.isf(alpha / 2)) * deviation
     return rewards.clip(value - away, value + away)
 
 
@@ -67,8 +67,8 @@ def clopper_pearson(m: Moments, rewards: Range, alpha: float) -> Interval:
     trials = m.rows / scale
     successes = min(max(m.shift_rewards(rewards.least).products / rewards.span / scale, 0.0), trials)
     left = trials - successes
-    lower = stats.beta.ppf(alpha / 2, successes, left + 1.0) if successes > 0.0 else 0.0
-    upper = stats.beta.ppf(1.0 - alpha / 2, successes + 1.0, left) if left > 0.0 else 1.0
+    lower = scipy.stats.beta.ppf(alpha / 2, successes, left + 1.0) if successes > 0.0 else 0.0
+    upper = scipy.stats.beta.ppf(1.0 - alpha / 2, successes + 1.0, left) if left > 0.0 else 1.0
     return rewards.clip(rewards.least + rewards.span * lower, rewards.least + rewards.span * upper)
 
 
@@ -82,7 +82,8 @@ def cressie_read(m: Moments, rewards: Range, alpha: float, most: float | None = 
     w) -+ sqrt(rest (cov(wr, wr) - b cov(w, wr)) / (n + 1)).
     """
     most = m.max_weight if most is None else max(most, m.max_weight)
-    budget = float(stats.f.isf(alpha, 1, m.rows)) + _distance(m.with_row(most if m.weights < m.rows else 0.0, 0.0))
+    quantile = float(scipy.stats.f.isf(alpha, 1, m.rows))
+    budget = quantile + _distance(m.with_row(most if m.weights < m.rows else 0.0, 0.0))
     ends = []
     for worst, sign in ((rewards.least, 1.0), (rewards.largest, -1.0)):
         found = [

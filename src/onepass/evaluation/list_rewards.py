@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+import scipy
 
 from onepass.evaluation.evaluate import open_fraction
 from onepass.evaluation.reward_range import Interval
@@ -135,7 +135,7 @@ def evaluate_list_rewards(
             raise ValueError(f"target shows arms at positions where the log never shows them (by {missed:.2g})")
         w[rows] = np.take_along_axis(np.broadcast_to(weights, (len(rows), k * arms)), marked[rows], 1).sum(axis=1)
     value, deviation = float((w * r).mean()), float((w * r).std() / np.sqrt(n))
-    reach = float(norm.ppf(1.0 - alpha / 2.0)) * deviation
+    reach = float(scipy.stats.norm.ppf(1.0 - alpha / 2.0)) * deviation
     return ListEvaluation(n, value, deviation, Interval(value - reach, value + reach), 1.0 - alpha)
 
 

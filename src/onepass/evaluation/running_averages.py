@@ -16,7 +16,7 @@ sequence has a state of four numbers, and a row costs O(1).
 import math
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from onepass.evaluation.gamma_mixture import log_wealth
 
@@ -81,7 +81,7 @@ class RunningAverages:
 
         if self.rows == 0 or excess(0.0) <= 0.0:
             return 0.0
-        return float(optimize.brentq(excess, 0.0, total / self.rows, xtol=STEPS))
+        return float(scipy.optimize.brentq(excess, 0.0, total / self.rows, xtol=STEPS))
 
 
 def mixture_log_wealth(s: float, v: float) -> float:

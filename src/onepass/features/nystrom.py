@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, final
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dpstrf
+import scipy
 
 from onepass.features.attribution import Attribution, Linear, constant_part, name_terms
 from onepass.features.contract import output_dim, transform, transform_row, update_and_transform
@@ -40,12 +39,12 @@ def pivot_cholesky(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float =
         raise indefinite_error(kernel)
     floor = np.maximum(least, IN_SPAN * np.maximum(prior, NONE))
     scale = np.sqrt(floor)
-    factor, pivots, rank, _ = dpstrf(gram / np.outer(scale, scale), tol=1.0, lower=1)
+    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(gram / np.outer(scale, scale), tol=1.0, lower=1)
     order = pivots - 1
     kept, rest = order[:rank], order[rank:]
     lower = np.tril(factor[:rank, :rank]) * scale[kept, None]
     if rest.size:
-        across = solve_triangular(lower, gram[np.ix_(kept, rest)], lower=True, check_finite=False)
+        across = scipy.linalg.solve_triangular(lower, gram[np.ix_(kept, rest)], lower=True, check_finite=False)
         missing = np.abs(gram[np.ix_(rest, rest)] - across.T @ across)
         if missing.max() > floor.max() + JITTER * largest * len(gram):
             raise indefinite_error(kernel)
@@ -72,7 +71,7 @@ def output_dim_nystrom(state: NystromState) -> int:
 @update_and_transform.register(NystromState)
 def transform_nystrom(state: NystromState, rows: np.ndarray) -> np.ndarray:
     gram = state.kernel.gram(state.points, rows.astype(np.float64, copy=False))
-    z = solve_triangular(state.lower, gram, lower=True, overwrite_b=True, check_finite=False).T
+    z = scipy.linalg.solve_triangular(state.lower, gram, lower=True, overwrite_b=True, check_finite=False).T
     return np.ascontiguousarray(z, rows.dtype)
 
 
@@ -159,7 +158,7 @@ class Nystrom(FeatureMap):
 
     def _factor(self) -> np.ndarray:
         try:
-            return cholesky(self.kernel.gram(self.points, self.points), lower=True)
+            return scipy.linalg.cholesky(self.kernel.gram(self.points, self.points), lower=True)
         except np.linalg.LinAlgError:
             raise indefinite_error(self.kernel) from None
 
@@ -173,7 +172,9 @@ class Nystrom(FeatureMap):
     def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         # by landmark: slopes^T L^-1 k_S(x) = (L^-T slopes)^T k_S(x)
         near = state.kernel.gram(state.points, x[None].astype(np.float64))[:, 0]
-        slopes = solve_triangular(state.lower, features.slopes.T, lower=True, trans=1, check_finite=False).T
+        slopes = scipy.linalg.solve_triangular(
+            state.lower, features.slopes.T, lower=True, trans=1, check_finite=False
+        ).T
         rest = constant_part(features, transform_nystrom(state, x[None])[0])
         return name_terms(self.name_features(names), near, Linear(slopes, slopes * near), rest)
 

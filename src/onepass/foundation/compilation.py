@@ -11,6 +11,7 @@ This module uses private names of numba, which is why its version is pinned: her
 numba_boxing.py how results leave compiled code; in numba_bookkeeping.py what its `REPLACED` lists.
 """
 
+import functools
 import hashlib
 import inspect
 import marshal
@@ -187,6 +188,11 @@ class Compiler:
                 return result
 
 
+@functools.cache
+def _is_file(path: str) -> bool:
+    return Path(path).is_file()
+
+
 def _text(function: Callable) -> bytes:
     file = Path(inspect.getfile(function))
     return file.read_bytes() if file.is_file() else marshal.dumps(function.__code__)
@@ -205,7 +211,7 @@ def attach_cache(dispatcher: Any, prefix: str) -> Any:
     function = dispatcher.py_func
     if not prefix and not is_ours(function):  # somebody else's code becomes part of what our loops call
         foreign.update(_text(function))
-    kept = Entries(function, prefix) if Path(inspect.getfile(function)).is_file() else None
+    kept = Entries(function, prefix) if _is_file(inspect.getfile(function)) else None
     if kept is not None:
         dispatcher._cache = kept
     dispatcher._compiler = Compiler(dispatcher._compiler, kept)

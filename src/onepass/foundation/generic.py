@@ -42,7 +42,8 @@ def compiled(function: Callable, *, nogil: bool = True) -> Any:
 
     @functools.cache
     def inner() -> Any:  # made at its first use: most functions of a process have none
-        return attach_cache(njit(function, **options, no_cpython_wrapper=True), "inner-")
+        bare = {**options, "no_cpython_wrapper": True}
+        return attach_cache(njit(function, **bare), "inner-")
 
     python.get_call_template = lambda *given: inner().get_call_template(*given)
     python.get_overload = lambda signature: inner().get_overload(signature)

@@ -8,6 +8,7 @@ more than 300 columns, span.py and sketches.py describe the models and their cos
 maps of the models ("views") are rebuilt.
 """
 
+import importlib
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any, Self, final
@@ -98,6 +99,7 @@ class AveragedModels(Model):
         context: Records | None = None,
         ignore_features: bool = False,
     ) -> None:
+        importlib.import_module("scipy.linalg")  # so that no later call waits for it
         settings = Settings(n_landmarks, reg, warm_up, memory_limit, alarm_threshold, seed, n_trees).checked()
         most = settings.columns_within(settings.warm_up)
         self._ignores: bool = check.choice("ignore_features", ignore_features, (False, True))

@@ -16,8 +16,7 @@ in S, and w is the kernel width.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
+import scipy
 
 from onepass.foundation.generic import compiled
 from onepass.foundation.state import zeros
@@ -248,9 +247,11 @@ def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray
         z = landmarks_on(view.span, z)
     precision = 0.5 / (WIDTH * median_square(z[orders[0][:MANY]]))
     some = z[orders[1][:size]]
-    factor, order, rank, _ = dpstrf(np.exp(-precision * squares(some)), tol=IN_SPAN, lower=1)
+    factor, order, rank, _ = scipy.linalg.lapack.dpstrf(np.exp(-precision * squares(some)), tol=IN_SPAN, lower=1)
     kept = order[:rank] - 1
-    half = solve_triangular(np.tril(factor[:rank, :rank]), np.eye(rank), lower=True) if rank else np.zeros((0, 0))
+    half = np.zeros((0, 0))
+    if rank:
+        half = scipy.linalg.solve_triangular(np.tril(factor[:rank, :rank]), np.eye(rank), lower=True)
     return view._replace(
         numbers=np.array([view.numbers[0], 1.0 / length if length > 0.0 else 1.0, precision]),
         landmarks=np.ascontiguousarray(some[kept], np.float32),

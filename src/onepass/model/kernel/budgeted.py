@@ -27,8 +27,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dtrtri
+import scipy
 
 from onepass.exploration.confidence_width import Theory
 from onepass.exploration.randomness import DRAWING, normals, uniform, uniforms
@@ -270,12 +269,12 @@ class BudgetedPosterior(KernelPosterior):
         kept, lower = pivot_cholesky(self.kernel, kernel_matrix(self.kernel, points[places], points[places]), least)
         used, members, room = len(kept), places[kept], max(len(state.members), len(kept) + ROOM)
         gram = kernel_matrix(self.kernel, points[members], points)
-        z = solve_triangular(lower, gram, lower=True, overwrite_b=True, check_finite=False)
+        z = scipy.linalg.solve_triangular(lower, gram, lower=True, overwrite_b=True, check_finite=False)
         seen = np.flatnonzero(state.plays)
         own, plays = z[:, seen], state.plays[seen]
         design = (own * plays) @ own.T + self.reg * np.eye(used)
-        factor = cholesky(design, lower=True, check_finite=False)
-        inverse = dtrtri(factor, lower=1)[0]
+        factor = scipy.linalg.cholesky(design, lower=True, check_finite=False)
+        inverse = scipy.linalg.lapack.dtrtri(factor, lower=1)[0]
         answers = inverse.T @ (inverse @ (own @ np.stack([state.sums[seen], plays], axis=1)))
         half = inverse @ z
         rows, root = np.zeros((room, state.rows.shape[1])), np.zeros((room, room))
@@ -307,7 +306,7 @@ class BudgetedPosterior(KernelPosterior):
         if state.n_rows == 0:
             return gram
         lower = state.rows[: state.n_rows, state.members[: state.n_rows]].T  # row i of L is z of point i
-        return solve_triangular(lower, gram, lower=True, check_finite=False)
+        return scipy.linalg.solve_triangular(lower, gram, lower=True, check_finite=False)
 
     def predict(self, gram: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         state = self.state
@@ -369,10 +368,10 @@ class BudgetedPosterior(KernelPosterior):
         if not seen.size:
             return 1.0
         lower, scale, z = s.rows[: s.n_rows, members].T, np.sqrt(s.prior[members]), s.rows[: s.n_rows, seen]
-        weights = np.abs(solve_triangular(lower, z, lower=True, trans=1, check_finite=False))
+        weights = np.abs(scipy.linalg.solve_triangular(lower, z, lower=True, trans=1, check_finite=False))
         unit = ROUNDINGS * np.finfo(float).eps
         rounded = unit * np.maximum((scale @ weights) ** 2, s.prior[seen])
-        spread = np.sum(solve_triangular(lower, np.diag(scale), lower=True, check_finite=False) ** 2)
+        spread = np.sum(scipy.linalg.solve_triangular(lower, np.diag(scale), lower=True, check_finite=False) ** 2)
         plays = s.plays[seen] / self.reg
         rho = float(plays @ rounded + unit * (spread + s.n_learned))
         if rho >= 1.0:
@@ -389,5 +388,5 @@ class BudgetedPosterior(KernelPosterior):
         z = self.column(near)
         heard = state.rows[:used, :size] @ np.stack([state.sums[:size], state.plays[:size]], axis=1)
         wanted = np.column_stack([root @ (root.T @ heard), z / self.reg - root @ (root.T @ z)])
-        found = solve_triangular(lower, wanted, lower=True, trans=1, check_finite=False)
+        found = scipy.linalg.solve_triangular(lower, wanted, lower=True, trans=1, check_finite=False)
         return found[:, :2], found[:, 2]

@@ -15,8 +15,7 @@ scikit-learn's GaussianProcessRegressor with alpha = reg, whose variance is reg 
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import cholesky
-from scipy.linalg.lapack import dpstrf, dtrtri
+import scipy
 
 from onepass.exploration.confidence_width import Theory
 from onepass.exploration.randomness import normals
@@ -133,11 +132,11 @@ class ExactPosterior(KernelPosterior):
         )
         noisy = gram[:, members] + np.diag(self.reg / state.plays[members])
         try:
-            factor = cholesky(noisy, lower=True, check_finite=False)
+            factor = scipy.linalg.cholesky(noisy, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             raise indefinite_error(self.kernel) from None
         rows, root = np.zeros_like(state.rows), np.zeros_like(state.root)
-        rows[:used, : state.size], root[:used, :used] = gram, dtrtri(factor, lower=1)[0].T
+        rows[:used, : state.size], root[:used, :used] = gram, scipy.linalg.lapack.dtrtri(factor, lower=1)[0].T
         log_det = 2.0 * float(np.log(np.diagonal(factor)).sum()) - float(np.log(self.reg / state.plays[members]).sum())
         tally = state.tally.copy()
         tally[LOG_DET] = log_det
@@ -198,7 +197,7 @@ def root_of(gram: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
     own = np.diagonal(gram)
     least = NONE if prior is None else np.maximum(ROUNDING / IN_SPAN * prior, NONE)
     scale = np.sqrt(np.maximum(own, least))
-    factor, pivots, rank, _ = dpstrf(gram / np.outer(scale, scale), tol=IN_SPAN, lower=1)
+    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(gram / np.outer(scale, scale), tol=IN_SPAN, lower=1)
     root = np.zeros((max(rank, 1), len(gram)))
     root[:rank, pivots - 1] = np.tril(factor)[:, :rank].T
     return root * scale
