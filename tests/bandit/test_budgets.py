@@ -86,6 +86,28 @@ def test_a_dear_arm_without_a_price_is_played_as_soon_as_its_predicted_cost_was_
     assert 0.75 < np.mean(dollars) <= 1.0
 
 
+def play_without_prices(costs, rounds: int, seed: int) -> np.ndarray:
+    """Return the arms played by a budget of 1 a decision, where dearer arms earn more and no price is given."""
+    router, rng, arms = op.Budgeted(bandit(), {"dollars": op.Budget(1.0)}), np.random.default_rng(seed), []
+    for _ in range(rounds):
+        decision = router.decide(np.array([rng.uniform(), 1.0]), list(costs), now=0.0)
+        arms.append(decision.arm)
+        paid = costs[decision.arm] * rng.uniform(0.5, 1.5)
+        router.learn(decision, costs[decision.arm] / 100.0, outcomes={"dollars": paid}, now=0.0)
+    return np.array(arms)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_a_surprise_arms_of_unknown_cost_are_tried_until_one_is_cheap(seed):
+    arms = play_without_prices({"cheap": 0.2, "dear": 30.0, "dearest": 60.0}, 60, seed)
+    begin = int((arms == "cheap").argmax())
+    assert len({*arms[: begin + 1]}) == begin + 1  # each was played once before the cheap one
+    assert (arms[begin:] == "cheap").sum() >= 50
+    arms = play_without_prices({"dear": 30.0, "dearest": 60.0}, 30, seed)
+    assert {*arms[:2]} == {"dear", "dearest"}
+    assert (arms[10:] == "dear").all()
+
+
 def test_a_budget_that_no_arm_fits_plays_the_cheapest_and_says_so():
     router = op.Budgeted(bandit(), {"dollars": op.Budget(0.1)})
     arms, _, _ = play(router, 60)
@@ -174,12 +196,13 @@ def test_a_day_begins_anew_at_local_midnight_and_its_line_is_kept():
     assert router.budgets["dollars"].spent < 15.0
 
 
-def test_a_file_and_a_copy_go_on_alike_to_the_last_cent():
+@pytest.mark.parametrize("costs", [COSTS, None])
+def test_a_file_and_a_copy_go_on_alike_to_the_last_cent(costs):
     router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)}, shares={"dear": op.Share(most=0.5)})
-    play(router, 60)
+    play(router, 60, costs)
     for twin in (op.from_bytes(op.to_bytes(router)), router.copy()):
         assert twin.budgets == router.budgets
-        one, two = (each.decide([0.5, 1.0], ARMS, id="a", costs=COSTS, now=1.0) for each in (twin, router.copy()))
+        one, two = (each.decide([0.5, 1.0], ARMS, id="a", costs=costs, now=1.0) for each in (twin, router.copy()))
         assert one.to_dict() == two.to_dict()
 
 

@@ -50,8 +50,9 @@ class Budgeted(files.Owner):
 
     Notes
     -----
-    If no arm fits a budget, the arm that is predicted to be cheapest is played. If you know what an arm costs, pass it
-    as `costs`. Otherwise the arm's usual cost begins at its first cost, or at what the first decision assumed if that
+    If no arm fits a budget, the cheapest one is played: the arm with the smallest upper cost, or an arm whose cost is
+    not known if no arm is known to cost at most the budget of a decision. If you know what an arm costs, pass it as
+    `costs`. Otherwise the arm's usual cost begins at its first cost, or at what the first decision assumed if that
     is lower. Usual costs, given or not, are corrected by the errors of predicted costs. Several processes can divide a
     budget among them, or report their spending to one another with `charge`.
 
@@ -151,7 +152,7 @@ class Budgeted(files.Owner):
         moment = {"time": now} if self.bandit.needs_time else {}
         names = list(arms) if arms is not None and not _are_features(arms) else list(self.bandit.arms)
         prices, bases = self._pacing.arm_prices(names, costs)
-        pricing = self._pacing.pricing(given, now, prices)
+        pricing = self._pacing.pricing(given, now, prices, bases)
         decision = self.bandit.decide(context, arms, id=id, eligible=eligible, costs=prices, weights=pricing, **moment)
         if decision.is_batch:
             raise ValueError("contexts must be those of one decision: budgets are spent one after the other")

@@ -8,7 +8,10 @@ The score U_a of arm a is reduced by the prices of what it is predicted to spend
     upper = min(c r, price r'),   r = min(R^(1 + GROWTH / sqrt(n)), LARGEST)
 
 R is the largest ratio of the arm's n costs so far to their predictions (r), or to its price (r'). The power allows for
-costs that are larger than all before. The price of an arm is given or the mean of its costs.
+costs that are larger than all before. The price of an arm is given or follows its costs.
+
+If every arm is stopped, the arm with the least upper cost is played. But if no arm has cost at most b in the mean, arms
+without a given price that were never played come first: one of them may be cheap.
 
 A decision is charged its predicted outcome. When the outcome comes, the difference is charged. `Budgeted` holds a
 pacing beside its bandit. A service holds one beside its log, and updates it with the records of the log.
@@ -41,7 +44,8 @@ GROWTH = 6.0  # over the root of the number of costs: excess of the power over 1
 FADING = 0.9999  # by which the largest deviation of an arm's cost shrinks with every decision
 TRUSTED = 20.0  # values that the first price of an arm counts for
 LEAST = 1e-6  # of a price: what costs nothing has a price of its own
-DAYS = 20_000.0  # seconds of decisions that say how many will come today, at least
+DAY = 86_400.0  # seconds
+LONG = 20_000.0  # seconds between decisions before two have come
 
 
 Bases = dict[tuple[str, Any], float | None]
@@ -67,7 +71,7 @@ class Account(NamedTuple):
 
 
 class Largest(NamedTuple):
-    """Largest relative deviations of an arm's costs above predictions and above its price.
+    """Largest relative deviations of an arm's costs above predictions and above its price, and the mean of its costs.
 
     `number` is that of its costs, and `decisions` that of all decisions when the last one came.
     """
@@ -76,6 +80,7 @@ class Largest(NamedTuple):
     price: float = 0.0
     number: int = 0
     decisions: int = 0
+    mean: float = 0.0
 
 
 class Left(NamedTuple):
@@ -184,12 +189,12 @@ class Pacing:
         return float(np.mean(known)) if known else self._budgets[name].decision_amount
 
     def pricing(
-        self, given: dict[str, Any], now: float, prices: Prices
+        self, given: dict[str, Any], now: float, prices: Prices, bases: Bases
     ) -> Callable[[Survey], tuple[dict[str, Any], np.ndarray]]:
         """Return a function that maps the `Survey` of a request to weights of outcomes and a mask of allowed arms.
 
         `given` are the weights of the caller, from which the prices of budgets are subtracted. `now` is the time in
-        seconds, and `prices` are those of `arm_prices`.
+        seconds, and `prices` and `bases` are those of `arm_prices`.
         """
 
         def price(survey: Survey) -> tuple[dict[str, Any], np.ndarray]:
@@ -214,7 +219,7 @@ class Pacing:
                     arms[arm] = arms.get(arm, 0.0) + sign * found
             if arms:
                 weights[ARMS] = arms
-            return weights, self._leash_mask(survey, now, prices)
+            return weights, self._leash_mask(survey, now, prices, bases)
 
         return price
 
@@ -294,26 +299,56 @@ class Pacing:
         one, account = self._budgets[label], self._present(label)
         if one.is_daily:
             day = local_day(now, one.zone)
-            span = max(now - self._times[0], 1.0) if len(self._times) > 1 else DAYS
-            rate = max(len(self._times), 1) / span
             spent = account.spent if account.day == day.date else 0.0
-            return max(one.amount - spent, 0.0) / max(rate * day.left, 1.0)
+            return max(one.amount - spent, 0.0) / max(self._rate(now) * day.left, 1.0)
         if one.horizon is not None and account.decisions < one.horizon:
             return max(one.amount - account.spent, 0.0) / (one.horizon - account.decisions)
         saved = (one.decision_amount * account.decisions - account.total) / one.decision_amount
         return one.decision_amount * (1.0 + float(np.clip(saved / REACH, -SLOWEST, FASTEST)))
 
-    def _leash_mask(self, survey: Survey, now: float, prices: Prices) -> np.ndarray:
-        """Return a mask (K,) of the arms that no hard stop excludes; the cheapest arm is always among them."""
+    def _leash_mask(self, survey: Survey, now: float, prices: Prices, bases: Bases) -> np.ndarray:
+        """Return a mask (K,) of the arms that no hard stop excludes; the cheapest arm is always among them.
+
+        If every arm is stopped, the one with the least upper cost counts as the cheapest. The arms of `_unknown_arms`
+        come before it.
+        """
         allowed = survey.eligible.copy()
         for name, one in self._budgets.items():
             cost, left = survey.predicted[survey.outcomes.index(name)], self._left(one, self._present(name), now)
-            fits = allowed & (cost <= left.predicted) & (self._upper_costs(name, survey, prices) <= left.most)
+            upper = self._upper_costs(name, survey, prices)
+            fits = allowed & (cost <= left.predicted) & (upper <= left.most)
             if not fits.any():
-                cheapest = np.where(allowed, cost, np.inf)
-                fits = allowed & (cheapest == cheapest.min())
+                fits = allowed & self._unknown_arms(name, survey, bases, now)
+            if not fits.any():
+                least = np.where(allowed, upper, np.inf)
+                fits = allowed & (least == least.min())
             allowed = fits
         return allowed
+
+    def _unknown_arms(self, name: str, survey: Survey, bases: Bases, now: float) -> np.ndarray:
+        """Return a mask (K,) of the arms that were never played and have no given price of the outcome `name`.
+
+        They may be cheaper than their predictions, which come from other arms. The mask is empty if an eligible arm
+        costs at most the budget of a decision: by its given price, or else in the mean of its costs.
+        """
+        keys = list(range(survey.eligible.size) if survey.names is None else survey.names)
+        given = [bases.get((name, key)) for key in keys]
+        unknown = np.array([price is None and key not in self._plays for key, price in zip(keys, given, strict=True)])
+        fair, seen = self._fair_amount(self._budgets[name], now), self._largest[name]
+        for key, price, eligible in zip(keys, given, survey.eligible, strict=True):
+            usual = seen[key].mean if price is None and key in seen else price
+            if eligible and usual is not None and usual <= fair:
+                unknown[:] = False
+        return unknown
+
+    def _fair_amount(self, one: Budget, now: float) -> float:
+        """Return the budget of one decision; for a daily budget, of one at the rate of decisions so far."""
+        return one.amount / max(self._rate(now) * DAY, 1.0) if one.is_daily else one.decision_amount
+
+    def _rate(self, now: float) -> float:
+        """Return the number of decisions per second up to the time `now`."""
+        span = max(now - self._times[0], 1.0) if len(self._times) > 1 else LONG
+        return max(len(self._times), 1) / span
 
     def cheapest_arm(self, predicted: Mapping[str, Any], allowed: np.ndarray) -> int:
         """Return the index of the allowed arm whose predicted spending, relative to the budgets, is smallest."""
@@ -403,7 +438,7 @@ class Pacing:
                 predicted, base, price = charged.pop(name, (0.0, None, 0.0))
                 self.spend(name, float(value) - predicted, now, 0)
                 mean = self._note_ratio(name, arm, float(value), predicted, base, price)
-                self._note_deviation(name, arm, float(value), predicted, mean)
+                self._note_cost(name, arm, float(value), predicted, mean)
         if identity in self._pending and not charged:
             del self._pending[identity]
 
@@ -428,15 +463,16 @@ class Pacing:
             account = _charge(self._budgets[name], account, amounts.get(name, 0.0), now, 1)
         return account
 
-    def _note_deviation(self, name: str, arm: Any, value: float, predicted: float, price: float) -> None:
-        """Update the largest relative deviations of an arm's outcome above its prediction and its price."""
+    def _note_cost(self, name: str, arm: Any, value: float, predicted: float, price: float) -> None:
+        """Update the mean of an arm's costs, and their largest relative deviations above prediction and price."""
         seen, ahead = self._largest[name].get(arm, Largest()), self._decisions
-        fading = FADING ** (ahead - seen.decisions)
+        fading, number = FADING ** (ahead - seen.decisions), seen.number + 1
         self._largest[name][arm] = Largest(
             max(fading * seen.predicted, value / predicted - 1.0 if predicted > 0.0 else 0.0),
             max(fading * seen.price, value / price - 1.0),
-            seen.number + 1,
+            number,
             ahead,
+            seen.mean + (value - seen.mean) / number,
         )
 
     def _note_ratio(

@@ -131,7 +131,7 @@ class Ledger:
             options = {name: value for name, value in (("costs", costs), ("weights", weights)) if value is not None}
             if self.pacing is not None:
                 prices, bases = self.pacing.arm_prices(names, costs)
-                decision = decide(costs=prices, weights=self.pacing.pricing(dict(weights or {}), now, prices))
+                decision = decide(costs=prices, weights=self.pacing.pricing(dict(weights or {}), now, prices, bases))
                 options = {"costs": prices, "weights": decision.weights}
             else:
                 decision = decide(**options)

@@ -19,6 +19,7 @@ ARMS, REQUESTS = 5.0, 2.0  # ranges of the logarithm of costs, over arms and ove
 COST = "cost"
 ENDLESS = 1e3  # budget of a decision that is never reached, where costs are 1 in the mean
 DOUBLINGS = 20  # of a constant price
+WINDOW = 200  # decisions over which spending is limited, as it is by default
 TRIES = 6  # of constant prices for a budget
 
 
@@ -65,13 +66,13 @@ def make_market(name: str, order: int, rounds: int) -> Market:
     return Market(data.rows, rewards, costs / costs.mean())
 
 
-def play(market: Market, bandit: Bandit, budget: float, price: float = 0.0) -> Earned:
+def play(market: Market, bandit: Bandit, budget: float, price: float = 0.0, window: int = WINDOW) -> Earned:
     """Play all rows of a market with a bandit, and return the mean reward and cost.
 
     `budget` is the largest mean cost of a decision. `price` is a constant that is multiplied by the cost and subtracted
-    from the reward when arms are compared.
+    from the reward when arms are compared. `window` is the number of decisions over which spending is limited.
     """
-    router = Budgeted(bandit, {COST: Budget(budget)})
+    router = Budgeted(bandit, {COST: Budget(budget, window=window)})
     weights = {COST: -price} if price > 0.0 else None
     arms = list(range(market.costs.shape[1]))
     reward = spent = excess = 0.0
@@ -99,12 +100,12 @@ class Games:
         self._market, self._seed = market, seed
         self._at_price: dict[float, Earned] = {}
 
-    def within(self, budget: float) -> Earned:
+    def within(self, budget: float, window: int = WINDOW) -> Earned:
         """Play all rows with a budget for each decision, and return mean reward, mean cost and largest excess.
 
-        `budget` is the largest mean cost of a decision.
+        `budget` is the largest mean cost of a decision, which also holds for every `window` decisions in a row.
         """
-        return play(self._market, self._bandit(), budget)
+        return play(self._market, self._bandit(), budget, window=window)
 
     def at_price(self, price: float) -> Earned:
         """Play all rows without a budget, and return mean reward, mean cost and largest excess.

@@ -13,7 +13,7 @@ from typing import Any
 from onepass.lab.drawing import canvas
 from onepass.lab.figure import Figure, Line, Picture, Row
 from onepass.lab.line_styles import BLUE, GREY
-from onepass.lab.made_costs.game import Games, make_market
+from onepass.lab.made_costs.game import WINDOW, Games, make_market
 from onepass.lab.policy import Policy
 from onepass.lab.tables import group_rows
 from onepass.lab.whole_games import GameStudy, split_seed
@@ -32,18 +32,23 @@ TRIAL_SETS = (
 
 @dataclass(frozen=True)
 class WithinBudget:
-    """Player with a budget that is the fraction `share` of what the bandit spends without a budget."""
+    """Player with a budget that is the fraction `share` of what the bandit spends without a budget.
+
+    `window` is the number of decisions over which spending is limited.
+    """
 
     share: float
+    window: int = WINDOW
 
     def play(self, games: Games) -> dict[str, Any]:
         """Play within the budget and at the best constant price, and return rewards, spending and excess by name."""
         free = games.at_price(0.0)
         budget = self.share * free.cost
-        mine, price = games.within(budget), games.best_constant_price(budget)
+        mine, price = games.within(budget, self.window), games.best_constant_price(budget)
         told = games.at_price(price)
         return {
             "share": self.share,
+            "window": self.window,
             "budget": float(budget),
             "reward": float(mine.reward),
             "spending": float(mine.cost / budget),
@@ -131,13 +136,25 @@ def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     return figure
 
 
-POLICIES = tuple(Policy(f"budget of {share:.0%}", WithinBudget, {"share": share}, tuned=False) for share in SHARES)
+POLICIES, LONG = (
+    tuple(Policy(f"budget of {share:.0%}", WithinBudget, {"share": share} | more, tuned=False) for share in SHARES)
+    for more in ({}, {"window": ROUNDS})
+)
 FIGURE = Figure("made-costs", lines, draw)
 SUITES = (
     GameStudy(
         "made-costs",
         "data sets whose arms cost money, within budgets of 10, 30 and 60 %; a seed is a set, and an order of its rows",
         POLICIES,
+        FIGURE,
+        partial(SetGame, SETS),
+        rounds=ROUNDS,
+        seeds=len(SETS),
+    ),
+    GameStudy(
+        "made-costs-long",
+        "the same, where the budget is not kept over any 200 decisions in a row, but over all",
+        LONG,
         FIGURE,
         partial(SetGame, SETS),
         rounds=ROUNDS,
