@@ -443,7 +443,8 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         Returns
         -------
         tuple of (array, array)
-            The predicted values f, and the mistakes (n,): 1 for a wrong class, else 0.
+            The values f of `decision_function`, of shape (n,) or (n, classes), and the mistakes (n,): 1 for a wrong
+            class, else 0.
         """
         decisions = self._decide_and_learn(X, y)
         return decisions, (self._labels_from_decisions(decisions) != np.asarray(y).reshape(-1)).astype(np.float64)

@@ -302,7 +302,8 @@ class AsyncClient:
         Parameters
         ----------
         **options : object
-            Fields checkpoint and learn (docs/service_changes.md).
+            Field checkpoint, the name of a saved model (str), and optionally learn, True to learn the rewards that came
+            since it was saved (bool, default False): docs/service_changes.md.
 
         Returns
         -------

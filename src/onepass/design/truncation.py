@@ -207,6 +207,10 @@ def truncation_rise(kept: np.ndarray, ridge: float, spectrum: np.ndarray, before
 
 @compiled
 def truncate_space(space: Subspace, rule: Any, sums: Sums) -> tuple[Subspace, Sums]:
-    """Truncate a subspace by a rule, in place, and return it with the new totals."""
+    """Truncate a subspace by a rule, in place, and return it with the new totals.
+
+    `rule` is a NamedTuple for which `truncate` is registered. `sums` are the totals of what earlier truncations cut
+    off.
+    """
     kept, ridge, sums, turn, _ = plan_truncation(space, rule, sums)
     return with_spectrum(space, turn[: kept.size], kept, ridge), sums

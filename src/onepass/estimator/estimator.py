@@ -75,9 +75,10 @@ class Estimator(ABC):
 
 
 def check_radius(theory: Theory | None, estimator: Estimator) -> None:
-    """Raise ValueError if a rule asks for a theoretical radius that this estimator cannot give.
+    """Raise ValueError if an exploration rule asks for a theoretical radius that this estimator cannot give.
 
-    It cannot if no radius is proved for it, or if its own `theory` differs from that of the rule.
+    `theory` is the `Theory` of the rule, or None if the rule asks for no radius. The estimator cannot give a radius if
+    none is proved for it, or if it has a `theory` of its own with other bounds.
     """
     if theory is None:
         return

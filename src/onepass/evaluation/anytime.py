@@ -36,8 +36,8 @@ class AnytimeLimits:
         """Add the weights and rewards of rows, in the order of the log.
 
         `max_weights` (n,) are the largest possible weights of the rows, known before each arm was drawn, or None if
-        unknown. `ceiling` is the largest weight that any policy could have in the first row, or None if unknown. The
-        limits of the average value begin with this bound on weights, and later rows may raise it.
+        unknown. `ceiling` is the largest weight that any policy could have in the first row, or None if unknown. It is
+        the first bound on weights in the limits of the average value, and later rows may raise this bound.
         """
         if self._average is None:
             self._average = AverageSequence(self.rewards, None if max_weights is None else ceiling)

@@ -47,7 +47,10 @@ def label_curve(axes: Any, text: str, point: tuple[float, float], color: str, aw
 
 
 def arrange_labels(figure: Any) -> None:
-    """Move every curve label of a figure to the height of its curve, or as near as its neighbours allow."""
+    """Move every curve label of a figure to the height of its curve's last point, or as near as its neighbours allow.
+
+    `figure` is a matplotlib figure. Curve labels are the texts that `label_curve` wrote.
+    """
     from matplotlib.text import Text
 
     named = {axes: [text for text in axes.texts if text.get_gid() == ENDS] for axes in figure.axes}

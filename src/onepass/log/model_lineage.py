@@ -5,7 +5,7 @@ three kinds:
 
     staged   a candidate: a checkpoint with its data, from which it learns the joins after `through`
     serving  it decides from here on; the model before ends with the joins that this checkpoint has learned
-    retired  it ends without having served, and its record gives the reason
+    retired  the candidate was discarded before it served, and its record gives the reason
 
 The first checkpoint of a loop begins line 0, which serves. The record of a decision has the number of its line. So
 every model of the loop is a function of the log.
@@ -28,7 +28,7 @@ class ModelLine(msgspec.Struct, kw_only=True):
     - number: number of the model, from 0.
     - place: position in the log of the checkpoint with which the model begins.
     - through: position in the log after which the model learns rewards.
-    - state: "staged" (a candidate), "serving" or "retired".
+    - state: "staged" (a candidate), "serving", or "retired" (discarded, or another model took over).
     - end, ended: position of the last reward that the model learned, and of the record that ended the model; None while
       it goes on.
     - why: a sentence about the state.

@@ -53,6 +53,9 @@ def argument_errors(arguments: dict[str, Any], seed: int) -> Iterator[str]:
 def make_records(context: Any, arms: Sequence[str | Arm], most: int) -> dict[str, Any]:
     """Return the records of a request and of its arms, for the log and the bandit.
 
+    A record is a dictionary of features. The result is {"context": record of the request, "arms": list of the records
+    of the arms}. An arm given by its name alone has the record {"arm": name}.
+
     Raises ApiError for a record that is nested too deeply, or has more than `most` features.
     """
     found = [{"arm": arm} if isinstance(arm, str) else arm.features or {} for arm in arms]

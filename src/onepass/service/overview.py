@@ -96,7 +96,7 @@ class Overview:
 
     - settings: present settings of the loop.
     - sums: sums so far, which further records continue (default: none).
-    - find: function that reads the records of a decision from the log (default: it finds none).
+    - find: function from the id of a decision to its records in the log (default: it finds none).
     """
 
     def __init__(

@@ -94,7 +94,7 @@ class FullEigh:
 
 
 class RandomizedSVD:
-    """Truncated SVD of a matrix (s, s) by scikit-learn's randomized method, recomputed at every update in O(s^2 k)."""
+    """Truncated SVD of a matrix (s, s) by scikit-learn's randomized method, computed at every update in O(s^2 rank)."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank, self.random = rank, np.random.RandomState(0)

@@ -151,7 +151,8 @@ def features(log: Interactions, shape: tuple[int, int], rank: int) -> tuple[np.n
 def calendar_periods(times: np.ndarray, unit: str) -> list[tuple[str, slice]]:
     """Return the name and the slice of `times` of every calendar month (UTC), or of every week since the first time.
 
-    `unit` is "month" or "week". Empty periods are left out.
+    `times` (n,) are Unix times in seconds, in increasing order. `unit` is "month" or "week". Empty periods are left
+    out.
     """
     seconds = times.astype("int64").astype("datetime64[s]")
     if unit == "month":

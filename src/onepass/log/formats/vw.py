@@ -69,7 +69,7 @@ def read(
 
 
 def _lines_and_end(lines: Lines) -> Iterator[tuple[int, bytes]]:
-    """Yield all lines, and an empty one after them."""
+    """Yield the number and the text of each line, and of an empty line after them."""
     number_ = 0
     for number_, line in lines:
         yield number_, line

@@ -88,7 +88,9 @@ class ArmIndex:
         self._arm_ids[arm], self._last_request = arm_id, None
 
     def request(self, arms: Any) -> tuple[list[Any], np.ndarray]:
-        """Return the names and ids (K,) of the arms on offer; None offers all known arms. Nothing changes.
+        """Return the names and ids (K,) of the arms on offer; None offers all known arms.
+
+        An arm that is not known has the id NONE, and is not added to the index.
 
         Raises ValueError if there are no arms, if a name is not hashable, or if a name appears twice.
         """

@@ -129,9 +129,11 @@ def ensure_capacity(state: KernelState) -> KernelState:
 
 
 def append_point(state: KernelState, point: np.ndarray, prior: float, reg: float) -> KernelState:
-    """Return the state with one more point in its table, whose variance is the prior's.
+    """Return the state with the point x (dim,) added to its table.
 
-    The caller fills the point's column of `rows`, its mean and its variance.
+    `prior` is the prior variance k(x, x), and `reg` the variance of the noise. The point gets the variance prior / reg
+    and the mean 0, as before the first play. The caller then fills the point's column of `rows`, and replaces its mean
+    and variance by the posterior's.
     """
     size, capacity = state.size, len(state.plays)
     if size == capacity:
