@@ -20,6 +20,7 @@ from onepass.lab.whole_games import GameStudy, split_seed
 
 SHARES = 0.1, 0.3, 0.6  # of the spending without a budget
 ROUNDS = 2_000  # at most
+LONG_WINDOW = 1_000  # decisions over which spending is limited, in made-costs-long
 SETS = (
     "optdigits", "mfeat-zernike", "cardiotocography", "nursery", "page-blocks", "phoneme", "qsar-biodeg", "segment",
     "vehicle", "waveform-5000",
@@ -138,7 +139,7 @@ def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 POLICIES, LONG = (
     tuple(Policy(f"budget of {share:.0%}", WithinBudget, {"share": share} | more, tuned=False) for share in SHARES)
-    for more in ({}, {"window": ROUNDS})
+    for more in ({}, {"window": LONG_WINDOW})
 )
 FIGURE = Figure("made-costs", lines, draw)
 SUITES = (
@@ -153,7 +154,7 @@ SUITES = (
     ),
     GameStudy(
         "made-costs-long",
-        "the same, where the budget is not kept over any 200 decisions in a row, but over all",
+        "the same, where the budget is kept over any 1,000 decisions in a row, and not over any 200",
         LONG,
         FIGURE,
         partial(SetGame, SETS),
