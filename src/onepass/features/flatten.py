@@ -44,7 +44,7 @@ def flatten_record(record: Any) -> dict[str, float]:
 
     Raises ValueError if it is not a record, or has a value that is not finite.
     """
-    if not isinstance(record, Mapping):
+    if type(record) is not dict and not isinstance(record, Mapping):
         raise ValueError(f"a record must be a dictionary, got {quote(record)}")
     found: dict[str, float] = {}
     for key, value in record.items():
@@ -70,7 +70,7 @@ def check_terms(found: Any) -> dict[str, float]:
 
 def flatten_mapping(record: Any, path: str) -> Iterator[tuple[str, float]]:
     """Yield the terms (name, number) of a record, with names that begin with `path`."""
-    if not isinstance(record, Mapping):
+    if type(record) is not dict and not isinstance(record, Mapping):
         raise ValueError(f"a record must be a dictionary, got {quote(record)}")
     for key, value in record.items():
         yield from flatten_value(path, key, value)
@@ -78,9 +78,13 @@ def flatten_mapping(record: Any, path: str) -> Iterator[tuple[str, float]]:
 
 def flatten_value(path: str, key: Any, value: Any) -> Iterator[tuple[str, float]]:
     """Yield the terms (name, number) of one value, stored under `key` of the record at `path`."""
-    name = term_name(path, key)
-    if isinstance(value, str):
+    name, kind = term_name(path, key), type(value)
+    if kind is str or isinstance(value, str):
         yield f"{name}={value}", 1.0
+    elif kind is dict:  # this and numbers, the common cases, before the slow tests of abstract classes
+        yield from flatten_mapping(value, f"{name}.")
+    elif (kind is float or kind is int or kind is bool) and -LARGEST <= value <= LARGEST:
+        yield name, float(value)
     elif value is None:
         yield f"{name}?", 1.0
     elif isinstance(value, Mapping):
