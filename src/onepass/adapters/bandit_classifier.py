@@ -52,7 +52,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
     choices_ : array of shape (n,)
         Labels that the bandit chose for the rows learned so far.
     rewards_ : array of shape (n,)
-        Its rewards, 0 or 1.
+        Rewards of these choices: 1 if the choice was the label of the row, else 0.
 
     Raises
     ------
@@ -124,7 +124,7 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
         y : array of shape (n,)
             Their labels.
         classes : array of shape (K,), default None
-            All labels that will ever occur. The first call takes the labels of `y` without it.
+            All labels that will ever occur. If it is None in the first call, they are the labels in `y`.
 
         Returns
         -------

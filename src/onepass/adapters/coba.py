@@ -29,7 +29,10 @@ def _arm_name(action: Any) -> Any:
 
 
 def _features_from_context(context: Any) -> dict[str, Any]:
-    """Return a context of any kind as a dictionary from names to values."""
+    """Return a context of any kind as a dictionary from names to values.
+
+    A sequence gets the names "x0", "x1", ..., a single number or text the name "x0". None has no features.
+    """
     if context is None:
         return {}
     if isinstance(context, Mapping):
@@ -48,9 +51,10 @@ class BanditLearner(Learner):
     reg : float, default 1.0
         Ridge penalty, above 0.
     size : int, default 64
-        Number of columns of contexts, at least 3. One of them is constant.
+        Number of columns, at least 3. One is constant. The first feature names get a column each; later names share the
+        last eighth.
     seed : int, default 0
-        Seed of the draws and of the shared columns, at least 0.
+        Seed of the draws, and of the hash by which later feature names share columns, at least 0.
 
     Raises
     ------

@@ -30,18 +30,25 @@ class ContextualProblem(Protocol):
     dim: int
 
     def chunk(self, start: int, rounds: int) -> Any:
-        """Return B = `rounds` rounds from round `start` on: contexts (B, K, d), expected rewards and rewards (B, K)."""
+        """Return B = `rounds` rounds from round `start` on, counted from 0.
+
+        The attributes of the result are `contexts` (B, K, d), and `expected` and `rewards` (B, K), the expected and the
+        drawn reward of every arm.
+        """
         ...
 
 
 class FixedArmsProblem(Protocol):
-    """Interface of a problem whose arms `arms` (A, d) never change, with expected rewards `expected` (A,)."""
+    """Interface of a problem whose A arms never change.
+
+    `arms` (A, d) are the rows of the arms, with d features each, and `expected` (A,) their expected rewards.
+    """
 
     arms: np.ndarray
     expected: np.ndarray
 
     def reward(self, round: int, arm: int) -> float:
-        """Return the reward of an arm in a round."""
+        """Return the reward of the arm with the index `arm` in round `round`, from 0."""
         ...
 
 
@@ -109,7 +116,7 @@ class ContextualEnv(gymnasium.Env):
         -------
         tuple of (array, float, bool, bool, dict)
             Next observation, reward of the arm, False, True at the end of the episode, and a dictionary with the
-            expected reward of the arm ("expected") and its "regret".
+            expected reward of the arm ("expected") and its "regret", the best arm's expected reward minus this one.
 
         Raises
         ------
@@ -188,7 +195,7 @@ class FixedArmsEnv(gymnasium.Env):
         -------
         tuple of (array, float, bool, bool, dict)
             Next observation, reward of the arm, False, True at the end of the episode, and a dictionary with the
-            expected reward of the arm ("expected") and its "regret".
+            expected reward of the arm ("expected") and its "regret", the best arm's expected reward minus this one.
 
         Raises
         ------

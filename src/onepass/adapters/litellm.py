@@ -38,7 +38,8 @@ def prompt_record(messages: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        A record of six numbers, a context of `ContextualBandit`.
+        A record of six counts: "messages", "characters", "lines", "digits", "questions" (question marks) and "code"
+        (signs of code). It serves as a context of `ContextualBandit`.
 
     Examples
     --------
@@ -238,7 +239,11 @@ class BanditRouting(CustomRoutingStrategyBase, CustomLogger):
             self._pending.pop(id, None)
 
     def _learn_logged(self, kwargs: dict[str, Any], reward: Callable[[], float | None]) -> None:
-        """Learn a reward from a callback, unless it is None or belongs to another attempt."""
+        """Learn the result of the function `reward`, unless it is None.
+
+        `kwargs` is LiteLLM's description of the call. Nothing is learned if the call was an attempt with another
+        deployment than the decision chose.
+        """
         params = kwargs.get("litellm_params") or {}
         metadata = params.get("litellm_metadata") or params.get("metadata") or {}
         id, info = metadata.get(DECISION_ID), params.get("model_info") or metadata.get("model_info") or {}

@@ -23,7 +23,10 @@ KINDS = {LearningPolicy.LinGreedy: MEANS, LearningPolicy.LinUCB: WIDTHS, Learnin
 
 
 def bandit_from_policy(policy: Any, dim: int, seed: int) -> Bandit | None:
-    """Return the bandit for a MABWiser policy and contexts (dim,), or None for a policy left to MABWiser itself."""
+    """Return the bandit for a MABWiser policy and contexts (dim,), or None for a policy left to MABWiser itself.
+
+    `seed` is the seed of all draws.
+    """
     linear = (LearningPolicy.LinGreedy, LearningPolicy.LinUCB, LearningPolicy.LinTS)
     if not isinstance(policy, linear) or policy.scale or policy.l2_lambda == 0:
         return None
@@ -74,7 +77,7 @@ class LinearImplementor(BaseMAB):
         return self._tables
 
     def fit(self, decisions: np.ndarray, rewards: np.ndarray, contexts: Any = None) -> None:
-        """Forget everything and learn arms (n,), rewards (n,) and contexts (n, dim)."""
+        """Forget everything and learn the `rewards` (n,) of the arms `decisions` (n,) in `contexts` (n, dim)."""
         self.bandit, self._tables = bandit_from_policy(self.policy, np.shape(contexts)[1], self.seed % SEED_RANGE), None
         for arm in self.arms:
             self._require_bandit().add_arm(arm)
@@ -94,7 +97,7 @@ class LinearImplementor(BaseMAB):
             self.arm_to_status[arm][IS_TRAINED] = True
 
     def partial_fit(self, decisions: np.ndarray, rewards: np.ndarray, contexts: Any = None) -> None:
-        """Learn more arms (n,), rewards (n,) and contexts (n, dim)."""
+        """Learn further `rewards` (n,) of the arms `decisions` (n,) in `contexts` (n, dim)."""
         self._learn(decisions, rewards, contexts)
 
     def _scores(self, contexts: Any) -> np.ndarray:

@@ -62,7 +62,7 @@ class Policy:
         Returns
         -------
         array of shape (len_list,)
-            The actions.
+            Indices of the actions, from 0.
         """
         row = check.array("context", context, np.dtype(np.float64), (1, 2)).reshape(-1)
         decision = self.bandit.decide(row, list(range(self.n_actions)), self.len_list)
@@ -74,7 +74,7 @@ class Policy:
         Parameters
         ----------
         action : int
-            Action that was shown.
+            Index of the action that was shown, from 0.
         reward : float
             Its reward.
         context : array of shape (1, dim) or (dim,)
@@ -116,7 +116,8 @@ def run_bandit_simulation(bandit_feedback: dict[str, Any], policy: Policy) -> np
     Parameters
     ----------
     bandit_feedback : dict
-        Dictionary of obp with `n_rounds`, `context`, `action`, `reward` and, for lists, `position`.
+        Dictionary of obp: `n_rounds`, `context` (n_rounds, dim), `action`, `reward` and, if several actions are shown,
+        `position`, from 0, of the logged action, (n_rounds,) each.
     policy : Policy
         Policy that chooses and learns.
 

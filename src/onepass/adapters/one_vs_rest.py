@@ -63,7 +63,11 @@ def refine(
 
 
 def _targets(learners: list[Learner], codes: np.ndarray) -> Callable[[int, slice], np.ndarray]:
-    """Return a function of k and a slice of the examples that gives the targets of learner k."""
+    """Return a function of k and a slice of the examples that gives the targets (n,) of `learners[k]`.
+
+    `codes` (n,) are the classes of the examples, from 0. A learner of all classes has the classes as targets, another
+    one 1 for its class and -1 for others.
+    """
     if learners[0].output_shape:
         return lambda k, part: codes[part].astype(np.float64)
     first = 1 if len(learners) == 1 else 0  # class of the first learner
@@ -76,9 +80,10 @@ def _map_learners(
     work: Callable[[int, Learner, slice, Any], np.ndarray],
     guard: Callable[[], AbstractContextManager[None]],
 ) -> np.ndarray:
-    """Return the decisions of `work(k, learner, part, block)` for every learner k and every block of rows.
+    """Return the decision values that `work(k, learner, part, block)` gives for learner k and a block of rows.
 
-    `part` is the slice of the block. `guard` is entered around the work of all learners on a block.
+    They are (n,) for two classes, else (n, classes), for `rows` (n, d). `part` is the slice of the rows in the block.
+    `guard` makes a context manager that is entered around the work of all learners on a block.
     """
     decisions = np.empty((rows.shape[0], *(learners[0].output_shape or (len(learners),))))
     for part, block in split_rows(rows, learners[0].columns(rows.shape[1])):

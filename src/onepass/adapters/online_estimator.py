@@ -70,7 +70,7 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
         """
 
     def _learner_counts(self) -> tuple[int, ...]:
-        """Return the possible numbers of native learners. A new estimator has the first."""
+        """Return the possible numbers of native learners. A new estimator has the first of these numbers."""
         return (1,)
 
     def _make_learners(self, count: int) -> list[Learner]:
@@ -170,7 +170,7 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
 
     @composite
     def compile_for(self, X: Any, y: Any) -> None:
-        """Compile the code that learns such examples, and leave the estimator as it is.
+        """Compile the code that learns rows of this width, and leave the estimator as it is.
 
         Parameters
         ----------

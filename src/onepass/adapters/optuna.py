@@ -224,7 +224,10 @@ class BanditSampler(BaseSampler):
         return usable
 
     def _learn_finished(self, trials: list[FrozenTrial], sign: float) -> None:
-        """Learn the finished trials that were not learned before."""
+        """Learn the finished trials that were not learned before.
+
+        `sign` is 1 if the study maximizes and -1 if it minimizes; it multiplies the values of trials.
+        """
         learned = set(self._learned)
         new = [trial for trial in trials if trial.state in FINISHED_STATES and trial.number not in learned]
         if new:
@@ -234,7 +237,10 @@ class BanditSampler(BaseSampler):
             self._learned += [trial.number for trial in new]
 
     def _propose_point(self, number: int, trials: list[FrozenTrial], sign: float) -> np.ndarray | None:
-        """Return the point (parameters,) of the trial with this number, or None if TPE is to draw its settings."""
+        """Return the point (parameters,) of the trial with this number, or None if TPE is to draw its settings.
+
+        The point is in the unit cube. `trials` are the trials so far, and `sign` is 1 if the study maximizes, else -1.
+        """
         trials = self._usable_trials(trials)
         has_values = any(trial.state == TrialState.COMPLETE for trial in trials)
         if len(trials) < self._n_startup or not has_values:

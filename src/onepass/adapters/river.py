@@ -29,9 +29,9 @@ class KernelClassifier(Classifier):
     classes : sequence, default (False, True)
         All labels that may occur.
     size : int, default 64
-        Number of columns, at least 2.
+        Number of columns, at least 2. The first feature names get a column each; later names share the last eighth.
     seed : int, default 0
-        Seed of the columns that feature names share, at least 0.
+        Seed of the hash by which later feature names share columns, at least 0.
 
     Raises
     ------
@@ -98,9 +98,9 @@ class KernelRegressor(Regressor):
     Parameters
     ----------
     size : int, default 64
-        Number of columns, at least 2.
+        Number of columns, at least 2. The first feature names get a column each; later names share the last eighth.
     seed : int, default 0
-        Seed of the columns that feature names share, at least 0.
+        Seed of the hash by which later feature names share columns, at least 0.
 
     Raises
     ------
@@ -156,7 +156,8 @@ class LinearPolicy(ContextualPolicy):
     reg : float, default 1.0
         Ridge penalty, above 0.
     size : int, default 64
-        Number of columns into which the names of features are hashed, at least 2. One of them is constant.
+        Number of columns, at least 3. One is constant. The first feature names get a column each; later names share the
+        last eighth.
     reward_obj : object, default None
         Object of River that summarizes rewards, as for River's policies.
     burn_in : int, default 0

@@ -609,7 +609,7 @@ class OnlineKernelRegressor(RegressorMixin, OnlineKernelEstimator):
 
     @reading
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predictions f.
+        """Return the predicted targets.
 
         Parameters
         ----------

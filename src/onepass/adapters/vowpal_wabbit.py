@@ -167,7 +167,10 @@ def _parse_flags(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _number_of_flag(values: dict[str, str], name: str, default: float) -> float:
-    """Return the value of a flag as a number."""
+    """Return the value of the flag `name` as a number, `default` if it is not among the flags `values`.
+
+    `values` maps flags to their values. Raises ValueError for a value that is not a number.
+    """
     try:
         return float(values.get(name, default))
     except ValueError:

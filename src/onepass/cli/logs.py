@@ -94,7 +94,11 @@ def verify(
 
 
 def _verify_from(store: str, loop: str | None, model: Path, until: int | None, as_json: bool) -> None:
-    """Verify the first model of each loop, starting from a bandit, and later models from their first checkpoints."""
+    """Verify the first model of each loop, starting from a saved bandit, and later models from their first checkpoints.
+
+    `store` is the place of the store, `loop` the name of the only loop to verify (None: all), and `model` the file of
+    the bandit. `until` is the last sequence number, None for the end.
+    """
     from onepass.log.model_lineage import read_lineage
     from onepass.log.replay import Fold
     from onepass.log.verification import verify as verify_fold
@@ -329,7 +333,11 @@ def _is_seq(text: str) -> bool:
 
 
 def _seq_before(log: Any, text: str, option: str) -> int:
-    """Return the sequence number that an option gives, or of the last record before the day or moment it gives."""
+    """Return the sequence number in `text`, the value of an option.
+
+    If `text` is a day or a moment, it is the sequence number of the last record before it. `log` is the store, and
+    `option` the name of the option, for errors.
+    """
     if _is_seq(text):
         return int(text)
     from onepass.log.archive import first_since
@@ -383,7 +391,8 @@ def _report_errors() -> Iterator[None]:
 def _progress_of_seqs(title: str, total: int | None, quiet: bool) -> Iterator[Callable[[int], object]]:
     """Show progress while a caller reports sequence numbers, of which `total` will pass; None if nobody knows.
 
-    The first number it reports is the start.
+    The first number it reports is the start. `title` stands before the progress, and nothing is shown if `quiet`. The
+    context manager gives the function to call with each number.
     """
     from onepass.lab.progress import Meter
 
@@ -401,7 +410,11 @@ def _progress_of_seqs(title: str, total: int | None, quiet: bool) -> Iterator[Ca
 
 @contextmanager
 def _progress_of_counts(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], object]]:
-    """Show progress while a caller reports numbers of finished records."""
+    """Show progress while a caller reports numbers of finished records, `total` in all.
+
+    `title` stands before the progress, and nothing is shown if `quiet`. The context manager gives the function to call
+    with the number of records finished since the last call.
+    """
     from onepass.lab.progress import Meter
 
     with Meter(title, max(total, 1), quiet) as meter:

@@ -29,9 +29,10 @@ class AsyncClient:
     key : str or None, default None
         Key of the loop, None if the service has no keys.
     timeout : float, default 5.0
-        Seconds within which a connection, and every part of an answer, must come.
+        Seconds within which a connection, and every part of an answer, must come; above 0.
     retries : int, default 3
-        Number of times that a request is sent again after no answer or a transient refusal.
+        Largest number of times that a request is sent again, at least 0. It is sent again if no answer comes, or if
+        the service refuses it for a transient reason.
     ca_file : str, Path or None, default None
         PEM file of certificate authorities to trust for TLS. None trusts the usual ones.
     transport : httpx.AsyncBaseTransport or None, default None
@@ -69,7 +70,7 @@ class AsyncClient:
         arms : sequence of str, or dict of name to features, default None
             Arms on offer. None offers the arms of the settings.
         **options : DecideOptions
-            Any of exclude, slots, id, defer, subject and rest, see `DecideOptions`.
+            Any of exclude, slots, id, defer, subject, rest, costs and weights, see `DecideOptions`.
 
         Returns
         -------
@@ -98,7 +99,7 @@ class AsyncClient:
         outcomes : dict of str to float or None, default None
             Other outcomes, by the names of the loop's settings.
         slot : int or None, default None
-            Slot that the value belongs to, None for all slots.
+            Index of the slot that the value belongs to, from 0. None means all slots.
         key : str or None, default None
             Key under which the outcome counts once, however often it is sent. None makes a new key, so that every
             call counts.
@@ -150,7 +151,7 @@ class AsyncClient:
         Yields
         ------
         dict
-            A record.
+            Fields of a record, by name (`onepass.log.encode`). The field `kind` names its kind, such as "decision".
         """
         pages, retries = LogPages(since, limit), Retries(self._retries, True)
         while pages.has_more:
@@ -226,7 +227,7 @@ class AsyncClient:
         Returns
         -------
         dict
-            JSON of the service (docs/service_evaluations.md).
+            JSON of the service (docs/service_evaluations.md): "evaluations", a list with the newest first.
         """
         return await self._send(requests.get_call("evaluations"))
 
@@ -241,7 +242,7 @@ class AsyncClient:
         Returns
         -------
         dict
-            JSON of the service (docs/service_evaluations.md).
+            JSON of the service (docs/service_evaluations.md), with "status" and, once it is done, "policies".
         """
         return await self._send(requests.get_call(f"evaluations/{requests.quote_segment(id)}"))
 
@@ -257,7 +258,7 @@ class AsyncClient:
         Returns
         -------
         dict
-            JSON of the service (docs/service_evaluations.md), with the id of the evaluation.
+            JSON of the service (docs/service_evaluations.md), with "id", the id of the evaluation, and "status".
         """
         return await self._send(requests.evaluate_call(options))
 
@@ -277,7 +278,7 @@ class AsyncClient:
         Returns
         -------
         dict
-            JSON of the service (docs/service_changes.md).
+            JSON of the service (docs/service_changes.md): the lists "models" and "checkpoints".
         """
         return await self._send(requests.get_call("models"))
 
@@ -287,12 +288,13 @@ class AsyncClient:
         Parameters
         ----------
         **options : object
-            Any of evaluation, policy and anyway (docs/service_changes.md).
+            Any of evaluation, the id of an evaluation (str), policy, the name of its policy (str), and anyway, True to
+            promote a policy that was not found better (bool, default False): docs/service_changes.md.
 
         Returns
         -------
         dict
-            JSON of the service (docs/service_changes.md).
+            JSON of the service (docs/service_changes.md), with "settings", "model_number" and "candidate".
         """
         return await self._send(requests.action_call("promote", options))
 
@@ -308,7 +310,7 @@ class AsyncClient:
         Returns
         -------
         dict
-            JSON of the service (docs/service_changes.md).
+            JSON of the service (docs/service_changes.md), with "settings", "model_number" and "candidate".
         """
         return await self._send(requests.action_call("rollback", options))
 

@@ -53,7 +53,7 @@ class Outcome(TypedDict, total=False):
     outcomes : dict of str to float or None
         Other outcomes, by the names of the loop's settings.
     slot : int or None
-        Slot that the value belongs to, all slots if left out.
+        Index of the slot that the value belongs to, from 0. All slots if left out.
     key : str or None
         Key under which the outcome counts once, made by the client if left out.
     """
@@ -103,7 +103,7 @@ class Decision:
     ranking : tuple of RankedArm
         All arms on offer, those chosen first.
     mode : str
-        Mode of the loop.
+        Mode of the loop: "online", "apprentice", "logging" or "canary".
     rounds : int
         Number of rewards that the model had learned.
     settings : str

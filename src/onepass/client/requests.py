@@ -189,7 +189,7 @@ class Retries:
     Parameters
     ----------
     max_retries : int
-        Number of retries at most.
+        Largest number of retries, at least 0.
     repeatable : bool
         If True, the request counts once however often it is sent.
     """
@@ -267,7 +267,11 @@ class LogPages:
 def httpx_options(
     url: str, key: str | None, timeout: float, retries: int, ca_file: str | Path | None
 ) -> dict[str, Any]:
-    """Return the keyword arguments of an httpx client. Raises ValueError if an argument is wrong."""
+    """Return the keyword arguments of an httpx client, by name. Raises ValueError if an argument is wrong.
+
+    The arguments are those of `Client`. "base_url" and "timeout" are always in the result; "headers" are there for a
+    key, and "verify" for `ca_file`.
+    """
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"url must begin with http:// or https://, got {url[:SHOWN]!a}")
     if not timeout > 0.0 or retries < 0:
