@@ -17,7 +17,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
-from scipy.special import expit
 
 from onepass.exploration.contract import ArmStatistics, draws
 from onepass.exploration.exploration import Exploration
@@ -43,6 +42,7 @@ DEVIATIONS = 0.8
 RULE = Thompson(DEVIATIONS, draws=32, uniform_share=0.005)  # chosen on generated games (docs/prices_measured.md)
 CALMER = 0.6  # of demand: deviations of a draw in units of those of other rewards
 SURE = 3.0  # log odds of a sale at `low` before anything is learned, and against it at `high`
+LARGEST = 700.0  # log odds against a sale whose exponential is a finite number
 ROUNDING = 1e-9  # of a demand that is computed from a reward
 
 
@@ -211,21 +211,23 @@ class IntervalModel(Model):
         beta, samples, widths = _multiplier(rule), empty_normals(request.size), np.zeros(request.size)
         if rule.widths:
             widths = np.sqrt(np.maximum(((cells.psi @ covariance) * cells.psi).sum(axis=1), 0.0))
-        curves = mean[:, None]
+        curves = mean[None]
         if pairs:
             size = beta * CALMER if self.interval.demand else beta
-            shifts = self._posterior.root(covariance) @ (size * normals(rng, (KEPT, pairs)))
-            curves = np.concatenate([curves, curves + shifts, curves - shifts], axis=1)[:, : draws(rule.rule) + 1]
-        values = (cells.psi @ curves).T
+            shifts = (self._posterior.root(covariance) @ (size * normals(rng, (KEPT, pairs)))).T
+            curves = np.concatenate([curves, mean + shifts, mean - shifts])[: draws(rule.rule) + 1]
+        values = curves @ cells.psi.T
         if self.interval.demand:
-            rates = _demand(values, cells)
             margins = cells.actions - cells.interval.cost
-            values, widths = margins * rates, margins * rates[0] * (1.0 - rates[0]) * widths
+            rates = _demand(values, cells)
+            if rule.widths:
+                widths *= margins * rates[0] * (1.0 - rates[0])
+            values = rates * margins
         if pairs:
-            samples = np.ascontiguousarray(values[1:])
+            samples = values[1:]
         noise = float(self._posterior.noise[0]) ** 0.5
         return ArmStatistics(
-            means=np.ascontiguousarray(values[0]),
+            means=values[0],
             widths=widths,
             samples=samples,
             beta=np.full(request.size, beta),
@@ -413,7 +415,10 @@ def _demand(values: np.ndarray, cells: Cells) -> np.ndarray:
     prices that have not been tried are not taken for bad ones.
     """
     odds = values + cells.odds
-    return np.asarray(expit(np.maximum.accumulate(odds[:, ::-1], axis=1)[:, ::-1] if cells.grid else odds))
+    if cells.grid:
+        falling = odds[:, ::-1]
+        np.maximum.accumulate(falling, axis=1, out=falling)
+    return np.asarray(1.0 / (1.0 + np.exp(np.minimum(-odds, LARGEST))))
 
 
 def _sales(reward: float, margin: float) -> float:

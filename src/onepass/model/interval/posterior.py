@@ -276,7 +276,8 @@ class SplinePosterior:
 
     def root(self, covariance: np.ndarray) -> np.ndarray:
         """Return a lower triangular matrix L (8, 8) with L L^T = `covariance`."""
-        matrix = covariance + 1e-10 * np.trace(covariance) * np.eye(KEPT)
+        matrix = covariance.copy()
+        matrix.flat[:: KEPT + 1] += 1e-10 * covariance.trace()
         root, failed = _potrf(matrix, lower=1, clean=1, overwrite_a=1)
         if not failed:
             return np.asarray(root)
