@@ -33,6 +33,7 @@ from onepass.exploration.rule import make_rule
 from onepass.foundation import check
 
 PURPOSE = b"censored"  # of the hash
+TINY = float(np.finfo(float).tiny)
 
 
 @dataclass
@@ -89,7 +90,7 @@ class CensoredRewards:
         """Return the progress of a new decision, and the time in seconds at which to call `visit` for it first."""
         count = len(decision.arms)
         progress = Progress(now, 0, [None] * count, [-1] * count)
-        return progress, self._next_visit(decision, progress, now)
+        return progress, self._next_visit(progress, self._default_times(decision, progress), now)
 
     def visit(self, bandit: Bandit, decision: Decision, progress: Progress, now: float) -> float | None:
         """Count the conversions of a decision, and learn the default for slots without one, as far as due at `now`.
@@ -98,17 +99,19 @@ class CensoredRewards:
         """
         ages, complete = self.laws.common.ages, False
         while not complete and progress.made + ages[k := progress.stage] <= now:
-            for arm, stage in zip(arm_names(decision), progress.stages, strict=True):
+            for slot, stage in enumerate(progress.stages):
                 if 0 <= stage <= k:
-                    self.laws.add(arm, k, stage)
+                    self.laws.add(arm_names(decision)[slot], k, stage)
             complete = k + 1 == len(ages)
             progress.stage = k if complete else k + 1
-        due = [
-            value is None and (complete or age <= now)
-            for value, age in zip(progress.learned, self._default_times(decision, progress), strict=True)
-        ]
+        times = self._default_times(decision, progress)
+        due = [value is None and (complete or time <= now) for value, time in zip(progress.learned, times, strict=True)]
         self._learn_default(bandit, decision, progress, due, now)
-        return None if complete else self._next_visit(decision, progress, now)
+        if complete:
+            return None
+        return self._next_visit(
+            progress, [math.inf if one else time for one, time in zip(due, times, strict=True)], now
+        )
 
     def pay(
         self, bandit: Bandit, decision: Decision, progress: Progress, paid: list[float | None], now: float
@@ -138,7 +141,7 @@ class CensoredRewards:
         if not converted:
             return None
         progress.stage = max(progress.stage, stage)
-        return self._next_visit(decision, progress, now)
+        return self._next_visit(progress, self._default_times(decision, progress), now)
 
     def _learn_default(
         self, bandit: Bandit, decision: Decision, progress: Progress, due: list[bool], now: float
@@ -152,6 +155,8 @@ class CensoredRewards:
 
     def _default_times(self, decision: Decision, progress: Progress) -> list[float]:
         """Return the times at which the slots of a decision are learned as the default, `inf` for learned ones."""
+        if None not in progress.learned:
+            return [math.inf] * len(progress.learned)
         number, k, ages = hash_uniform(decision.id, PURPOSE), progress.stage, self.laws.common.ages
         share = share_at_draw(number, self.n_converted / (self.n_learned + 1.0))
         out = []
@@ -162,13 +167,13 @@ class CensoredRewards:
             shares = self.laws.find_law(arm).shares
             j = min(bisect_left(shares, share, k), len(ages) - 1)
             high, low = shares[j], shares[j - 1] if j else 0.0
-            part = min(max(share - low, 0.0) / max(high - low, np.finfo(float).tiny), 1.0)
+            part = min(max(share - low, 0.0) / max(high - low, TINY), 1.0)
             age = ages[j] * (part if j == 0 else (ages[j - 1] / ages[j]) ** (1.0 - part))
             out.append(progress.made + age)
         return out
 
-    def _next_visit(self, decision: Decision, progress: Progress, now: float) -> float:
-        """Return the time of the next visit: a drawn age, or an age of the grid if one comes before.
+    def _next_visit(self, progress: Progress, times: list[float], now: float) -> float:
+        """Return the time of the next visit: the first of the drawn `times`, or an age of the grid if one comes before.
 
         A decision with a conversion is visited at every age of the grid, so that its conversion is counted. One without
         is visited once in a doubling of its age, since the distributions of the delays change meanwhile, and after it
@@ -181,7 +186,7 @@ class CensoredRewards:
             place = min(k + PER_DOUBLING - 1, len(ages) - 1)
         else:
             place = len(ages) - 1
-        return max(min(progress.made + ages[place], *self._default_times(decision, progress)), now)
+        return max(min(progress.made + ages[place], *times), now)
 
 
 def share_at_draw(number: float, rate: float) -> float:
