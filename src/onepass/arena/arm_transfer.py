@@ -377,9 +377,9 @@ def merge_arms(rule: Any, limit: int, hold: int, arm: PackedArm, other: PackedAr
 
 @compiled
 def schur_complement(arm: PackedArm) -> tuple[np.ndarray, np.ndarray]:
-    """Return B^T A^-1 B (k, k) and B^T A^-1 b (k,) of an arm that was never truncated.
+    """Return B^T A^-1 B (k, k) and B^T A^-1 b (k,) of an arm that was never truncated, in a hybrid model.
 
-    B is the sum of x z^T over its rows x and shared features z, and b the sum of reward times row.
+    A is the arm's design, B the sum of x z^T over its rows x and shared features z, and b the sum of reward times row.
     """
     half = dot(arm.root.T, arm.cross)
     return dot(half.T, half), dot(arm.weight, arm.cross)

@@ -62,7 +62,7 @@ def make_scratch(arena: ArenaState, limit: int, count: int) -> Scratch:
 def gather(arena: ArenaState, arm_rule: Any, arm_id: int, work: Scratch) -> tuple[Subspace, np.ndarray]:
     """Copy the arm with the id `arm_id` into the scratch arrays `work`, and return its subspace and its slots' indices.
 
-    A slot is a row of the arena that holds one direction of one arm.
+    A slot is a row of the arena that holds one direction of one arm. `arm_rule` is the rule by which the arm learns.
     """
     slots = np.empty(arena.n_slots[arm_id], np.int64)
     slot, used = arena.first[arm_id], arena.used[arm_id]
@@ -150,7 +150,7 @@ def extend_span(
 
     `inside` and `residual` are the row's coordinates and remainder for the first `base` directions. If anything was
     truncated before (`shed` > 0), the new direction takes its coordinate from o, the part of the moment outside the
-    directions.
+    directions. `work` are the scratch arrays of the arm, and `arm_rule` is the rule by which it learns.
     """
     used, dim, z = space.used, row.size, work.z
     for i in range(base):
@@ -183,8 +183,9 @@ def truncate_arm(
 ) -> tuple[Subspace, Sums]:
     """Truncate the arm in the scratch arrays `work`, and return its subspace and its totals afterwards.
 
-    `rule` is the truncation rule of the design. The part of the moment along lost directions is added to o, the part of
-    the moment outside the directions.
+    `rule` is the truncation rule of the design, and `arm_rule` the rule by which the arm learns. `memory` (m,) holds
+    the numbers that the estimator keeps for the arm, and `sums` the totals of what was cut off before. The part of the
+    moment along lost directions is added to o, the part of the moment outside the directions.
     """
     used, before = space.used, space.ridge
     kept, ridge, sums, turn, spectrum = plan_truncation(space, rule, sums)
@@ -231,9 +232,9 @@ def learn_arm(
     """Learn the rows with indices `chosen` in one arm, in order.
 
     rows (n, dim), right (n, 0) and rewards (n,) belong to all arms. Contexts may also be outer products of rows (n,
-    d_u) and right (n, d_a). The arm is truncated by `rule` when it holds `limit` directions, and `work` are the arrays
-    in which it learns. In a hybrid model, extra (n, k) holds the features of the shared part, and increments (n, k)
-    and targets (n,) receive the rows and targets that this part has to learn.
+    d_u) and right (n, d_a). `arm_rule` is the estimator's update rule. The arm is truncated by `rule` when it holds
+    `limit` directions, and `work` are the arrays in which it learns. In a hybrid model, extra (n, k) holds the features
+    of the shared part, and increments (n, k) and targets (n,) receive the rows and targets that this part has to learn.
     """
     dim, k, hold = arena.basis.shape[1], arena.cross.shape[1], arena.root.shape[1]
     space, slots = gather(arena, arm_rule, arm_id, work)
@@ -307,7 +308,7 @@ def learn_one(
 ) -> tuple[int, int]:
     """Learn a row (1, dim) with its reward in one arm, and return the arena's first free slot and its slots ever used.
 
-    The arm is truncated by `rule` when it holds `limit` directions.
+    `arm_rule` is the estimator's update rule. The arm is truncated by `rule` when it holds `limit` directions.
     """
     arm_ids, empty = np.full(1, arm_id), np.empty((1, 0), row.dtype)
     free, top = reserve_slots(arena, arm_ids, np.ones(1, np.int64))

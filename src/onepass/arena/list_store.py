@@ -25,7 +25,10 @@ N_CHECKED = 64  # arms whose sketches are looked at, lest a row of many arms' ta
 
 @compiled
 def evaluate_state(estimator: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return predictions x^T theta (n,) and squared widths x^T A^-1 x (n,) of one arm for rows x (n, dim)."""
+    """Return predictions x^T theta (n,) and squared widths x^T A^-1 x (n,) of one arm for rows x (n, dim).
+
+    `estimator` is the arm's state, with the parameter theta and the design A.
+    """
     return dot(rows, parameter(estimator)), contract.inverse_quadratic(estimator.design, rows)
 
 

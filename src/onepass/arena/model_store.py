@@ -191,8 +191,8 @@ def check_mergeable(estimator: Estimator, begun: ArmState, removes: bool) -> Non
     """Raise an error if arms of the estimator cannot be merged.
 
     It is a TypeError if the estimator has no merge, and a ValueError if rows must be subtracted but cannot be. `begun`
-    is an arm without rows. `removes` is True if rows in common must be subtracted once: rows that arms of both
-    bandits began with, or rows in a shared part.
+    is an arm without rows. `removes` is True if rows that both of the models to be merged have learned must be
+    subtracted once: rows that both began with, or rows in a shared part.
     """
     design, arm_learning = estimator.design.abstract_state, estimator.arm_learning()
     steps = isinstance(begun, PackedArm) and arm_learning is not None and isinstance(arm_learning.rule, NewtonSteps)

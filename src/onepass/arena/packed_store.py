@@ -151,7 +151,10 @@ class PackedStore:
         heapq.heappush(self._vacant_ids, arm_id)
 
     def _commit(self, free: int, top: int, changed: Iterable[int]) -> None:
-        """Store the arena's new fields `free` and `top`, and mark the changed arms for the replicas."""
+        """Store the arena's new fields `free` and `top`, and mark the arms with ids `changed` in the readers' copies.
+
+        A slot holds one direction of one arm. `free` is the first free slot, and `top` the number of slots ever used.
+        """
         self.state = self.state._replace(free=free, top=top)
         self._replicas.mark_changed(changed)
 
@@ -169,7 +172,8 @@ class PackedStore:
     def _ensure_slots(self, slots: int, reuse: bool = False) -> None:
         """Enlarge the arena unless there is room for `slots` more slots.
 
-        Room above the field `top` counts, and free slots below it as well if `reuse` is True.
+        A slot holds one direction of one arm. Room above the field `top`, the number of slots ever used, counts. Free
+        slots below it count as well if `reuse` is True.
         """
         state, self._free = self.state, max(0, self._free - slots)
         if state.top + slots <= state.link.size or (reuse and self._free > 0):
@@ -220,9 +224,11 @@ class PackedStore:
     def _learn_block(
         self, begin: int, end: int, batch: Any, found: Any, pool: ThreadPoolExecutor, threads: int
     ) -> None:
-        """Learn the groups `begin` to `end - 1` of a batch.
+        """Learn the groups `begin` to `end - 1` of a batch, a group being the rows of one arm.
 
-        No reference to the arrays remains afterwards, so that they can grow in place.
+        `batch` is the tuple of the arguments of `learn`, and `found` holds the arrays that receive what the shared part
+        of a hybrid model has to learn. The groups are divided among `threads` threads of `pool`. No reference to the
+        arrays remains afterwards, so that they can grow in place.
         """
         arm_ids, starts = batch[:2]
         block, counts = arm_ids[begin:end], np.diff(starts[begin : end + 1])
@@ -243,7 +249,10 @@ class PackedStore:
         self._commit(arenas.release_slots(self.state, block, free), top, block.tolist())
 
     def _count_missing_slots(self, block: np.ndarray, counts: np.ndarray) -> int:
-        """Count the slots that `reserve_slots` will take for `counts` more rows of each arm."""
+        """Count the slots that `reserve_slots` will take for `counts` (n,) more rows of the n arms with ids `block`.
+
+        A slot holds one direction of one arm.
+        """
         state, dim, hold = self.state, self.state.basis.shape[1], self.state.root.shape[1]
         reach = state.used[block] + counts
         loses = (reach > hold) & (dim > hold) & (state.outside[block] == NONE)
@@ -256,9 +265,10 @@ class PackedStore:
         """Play T recorded rounds in compiled code: score the arms, choose one, and learn its reward.
 
         `contexts` (T, K or 1, dim) holds the rows of the arms, `rewards` (T, K) the reward of every arm, and `arm_ids`
-        (K,) the arms' ids. `rule` is the exploration rule, and `normals` and `lots` are its random numbers. `tally`
-        holds the sums of squared residuals, and `rounds` is the number of rewards learned. scored (T, 3) receives the
-        predicted reward and the score of the chosen arm, and the largest score.
+        (K,) the arms' ids. `rule` is the exploration rule. Its random numbers are normals (T, pairs, K), with two draws
+        for each pair, and uniforms `lots` (T, 2). `tally` holds the sums of squared residuals, and `rounds` is the
+        number of rewards learned. scored (T, 3) receives the predicted reward and the score of the chosen arm, and the
+        largest score; with (0, 3) nothing is stored.
 
         Returns the new `tally`, the chosen arms (T,), and the arm ids (K,) afterwards.
         """

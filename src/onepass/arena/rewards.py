@@ -42,8 +42,9 @@ def add_row(
     """Add the t-th row x of an arm to its design A, and return (w x^T A^-1 x, w, pull) with A as it was before.
 
     The row has coordinates work.z in the `used` directions of the arm's subspace `space`. w is its weight. `pull` is
-    the length of the step along A^-1 x with which `add_reward` then learns the reward. `memory` holds the numbers that
-    the estimator keeps for the arm. work.u becomes A^-1 x.
+    the length of the step along A^-1 x with which `add_reward` then learns the reward. `arm_rule` is the estimator's
+    update rule, `memory` (m,) holds the numbers that it keeps for the arm, and `work` are the arm's scratch arrays.
+    work.u becomes A^-1 x.
     """
     return update_root_within(space.root, work.z[:used], work.v, work.u), 1.0, reward
 
@@ -98,22 +99,29 @@ def add_row_by_step(
 
 @partial(generic, default=True)
 def add_reward(arm_rule: Any, work: Any, used: int, pull: float) -> None:
-    """Add a reward to the arm's sum of reward times row, for ridge regression: b += pull x, with x held in `work`."""
+    """Add a reward to the arm's sum of reward times row, for ridge regression: b += pull x.
+
+    `work` are the arm's scratch arrays, which hold b and x as coordinates on the arm's `used` directions.
+    """
     for i in range(used):
         work.moment[i] += pull * work.z[i]
 
 
 @add_reward.for_state(NewtonSteps)
 def add_reward_by_step(arm_rule: NewtonSteps, work: Any, used: int, pull: float) -> None:
-    """Move the arm's parameter by a Newton step, theta += pull A^-1 x, with A^-1 x held in `work`."""
+    """Move the arm's parameter by a Newton step, theta += pull A^-1 x.
+
+    `work` are the arm's scratch arrays, which hold theta and A^-1 x as coordinates on the arm's `used` directions.
+    """
     step_along(work.moment[:used], work.u[:used], pull)
 
 
 @partial(generic, default=True)
 def new_coordinate(arm_rule: Any, along: float, ridge: float) -> float:
-    """Return the moment's coordinate for a new direction.
+    """Return the moment's coordinate for a new direction, or the coordinate of theta with Newton steps.
 
     `along` is the component, in that direction, of the part of the moment that lies outside the arm's directions.
+    `arm_rule` is the rule by which the arm learns, and `ridge` the ridge of its design.
     """
     return along
 
@@ -171,9 +179,10 @@ def slot_coordinate_by_step(arm_rule: NewtonSteps, moment: float, weight: float)
 
 @partial(generic, default=True)
 def theta_coordinate(arm_rule: Any, solved: float, kept: float) -> float:
-    """Return the coordinate of theta on a direction.
+    """Return the coordinate of an arm's parameter theta on a direction.
 
-    `solved` is the coordinate of A^-1 b, and `kept` the number that the arm keeps for the direction.
+    `arm_rule` is the rule by which the arm learns. `solved` is the coordinate of A^-1 b, for the design A and the sum b
+    of reward times row, and `kept` the number that `slot_coordinate` returned for the direction.
     """
     return solved
 
@@ -187,7 +196,8 @@ def theta_coordinate_by_step(arm_rule: NewtonSteps, solved: float, kept: float) 
 def unit_of_arms(arm_rule: Any, memory: np.ndarray, rows: np.ndarray) -> float:
     """Return the noise unit (`estimator.contract.noise_unit`) of all arms of an arena together.
 
-    memory (n, m) holds the estimator's numbers, and rows (n,) the numbers of rows learned.
+    `arm_rule` is the rule by which arms learn. memory (n, m) holds the numbers that the estimator keeps for each of n
+    arms, and rows (n,) the numbers of rows learned.
     """
     return 1.0
 
@@ -203,10 +213,9 @@ def radius_of_arm(
 ) -> float:
     """Return the confidence radius of an arm's own model.
 
-    `prior` is the subspace that the arm began with.
-
-    `rule` is the design's truncation rule, `facts` holds the size of the model, and `constants` are those of the
-    theorem.
+    `arm_rule` is the rule by which the arm learns, `memory` (m,) holds the numbers that it keeps for the arm, and
+    `prior` is the subspace that the arm began with. `rule` is the design's truncation rule, and `facts` holds the size
+    of the model. `constants` are what the radius takes as known: noise, bounds of parameter and rows, and delta.
     """
     return radius_by(rule, facts, constants)
 

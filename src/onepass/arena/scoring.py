@@ -102,10 +102,11 @@ def score_arms(
     means: np.ndarray,
     widths: np.ndarray,
 ) -> None:
-    """Fill `means` (K,) with predicted rewards and `widths` (K,) with x^T A^-1 x.
+    """Fill `means` (K,) with predicted rewards and `widths` (K,) with x^T A^-1 x, for one row x for each of K arms.
 
-    squares (K,) holds ||x||^2, fresh (K,) holds x^T A^-1 x under the prior, and projected (slots,) holds Q x. squares
-    and fresh may have one entry for all arms. extra (K, k), the shared features z, becomes z - B^T A^-1 x. rows (K or
+    A is an arm's design, the rows of Q are its directions, and B is the sum of x z^T over its rows. squares (K,) holds
+    ||x||^2, fresh (K,) holds x^T A^-1 x under the prior, and projected (slots,) holds Q x. squares and fresh may have
+    one entry for all arms. extra (K, k), the shared features z, becomes z - B^T A^-1 x. rows (K or
     1, dim) may be empty; they are used only if ||x||^2 - ||Q x||^2 has lost digits.
     """
     hold, k, dim = arena.root.shape[1], arena.cross.shape[1], arena.basis.shape[1]
@@ -154,7 +155,10 @@ def score_arms(
 
 @compiled
 def prior_squares(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return x^T A^-1 x under the prior for every row (n, dim), or zeros if all arms have learned."""
+    """Return x^T A^-1 x (n,) for every row x (n, dim), where A is the initial design of an arm.
+
+    If none of the arms has the id NONE, so that all have learned, zeros are returned instead.
+    """
     return inverse_quadratic_in(arena.prior.space, rows) if count_untrained(arm_ids) > 0 else np.zeros(rows.shape[0])
 
 
@@ -176,7 +180,10 @@ def evaluate_arms(
 
 @compiled
 def evaluate_users(arena: ArenaState, arm_ids: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return predicted rewards (n, K) and x^T A^-1 x (n, K), where each of n rows is the context of every arm."""
+    """Return predicted rewards (n, K) and x^T A^-1 x (n, K), where each of n rows x is the context of every arm.
+
+    A is the arm's design, and `arm_ids` (K,) are the arms' ids.
+    """
     means, widths = np.empty((rows.shape[0], arm_ids.size)), np.empty((rows.shape[0], arm_ids.size))
     empty, block = np.empty((0, 0), rows.dtype), max(1, PROJECTED // max(arena.top, 1))
     squares, fresh = squared_norms(rows), prior_squares(arena, arm_ids, rows)
@@ -231,7 +238,7 @@ def contract_arms(arena: ArenaState, arm_ids: np.ndarray, right: np.ndarray) -> 
 def prior_squares_of_products(
     arena: ArenaState, arm_ids: np.ndarray, user: np.ndarray, right: np.ndarray, square: np.ndarray
 ) -> np.ndarray:
-    """Return x^T A^-1 x (K,) under the prior for the rows x = vec(u v_a^T) of K arms.
+    """Return x^T A^-1 x (K,) for the rows x = vec(u v_a^T) of K arms, where A is the initial design of an arm.
 
     user (d_u,) is u, right (K, d_a) holds v_a, and square (K,) is ||x||^2.
     """
@@ -251,10 +258,9 @@ def evaluate_factors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return predicted rewards (n, K) and x^T A^-1 x (n, K) for contexts vec(u v_a^T).
 
-    arm_ids (K,) are the arms' indices in the arena. left (n, d_u) holds the users' factors u, right (K, d_a) the arms'
-    factors v_a, and d_u d_a = dim. Few users cost
-    one pass over the arena each. For many users, every arm's directions are first multiplied by its factor v, once for
-    all users.
+    arm_ids (K,) are the arms' indices in the arena, and A is an arm's design. left (n, d_u) holds the users' factors u,
+    right (K, d_a) the arms' factors v_a, and d_u d_a = dim. Few users cost one pass over the arena each. For many
+    users, every arm's directions are first multiplied by its factor v_a, once for all users.
     """
     means, widths = np.empty((left.shape[0], arm_ids.size)), np.empty((left.shape[0], arm_ids.size))
     empty, block = np.empty((0, 0), left.dtype), max(1, PROJECTED // max(arena.top, 1))
@@ -279,7 +285,8 @@ def exploration_scales(
 
     `theory` holds (noise, parameter_bound, row_bound, delta) if the multipliers are to be confidence radii; if it is
     empty, the multiplier is the noise unit of the rows of all arms together. Radii are those of each arm's own model,
-    by the rule of its design or its estimator. An arm with id NONE has the radius of the prior.
+    by `rule`, the truncation rule of its design, and `arm_rule`, the rule by which it learns. An arm holds at most
+    `limit` directions. An arm with id NONE has the radius of the prior.
     """
     if theory.size == 0:
         nu = unit_of_arms(arm_rule, arena.memory, arena.rows)

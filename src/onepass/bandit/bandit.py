@@ -391,7 +391,10 @@ class Bandit(files.Owner):
         self, context: Any, arms: Any, k: int, id: Any, eligible: Any, rest: str, time: Any, costs: Any, weights: Any,
         draw: bool = True,
     ) -> Asked:  # fmt: skip
-        """Check and encode the arguments of a decision with outcomes; the arguments are those of `decide`."""
+        """Check and encode the arguments of a decision with outcomes; the arguments are those of `decide`.
+
+        If `draw` is False, the bandit's random generator is not used: without `id` a generator begins at the seed.
+        """
         if not self.outcomes and not (costs is None and weights is None):
             raise ValueError(
                 "costs and weights must be None for a bandit without outcomes: name them in outcomes=[...]"
@@ -418,7 +421,11 @@ class Bandit(files.Owner):
         weights: Any,
         stopped: np.ndarray | None,
     ) -> Decision:
-        """Return a decision whose record includes predicted outcomes (J, K), their errors, prices and weights."""
+        """Return a decision whose record includes predicted outcomes (J, K), their errors (J,), prices and weights.
+
+        `asked` holds the checked arguments of the decision, the prices among them. `weights` are those of reward and
+        outcomes, and `stopped` is the mask (1 or k, K) of the arms that might be chosen, None if no budget decided so.
+        """
         spreads, prices = None, asked.prices
         if decision.widths is not None and self.outcomes:
             spreads = {name: size * decision.widths for name, size in zip(self.outcomes, errors, strict=True)}
@@ -628,7 +635,7 @@ class Bandit(files.Owner):
             self._rewarded.add(new)
 
     def _add_regret(self, slots: list[tuple[Decision, int]]) -> None:
-        """Add the regret bounds of slots that were decided by the present rule."""
+        """Add the regret bounds of `slots`, pairs (decision, slot), as far as the present rule decided them."""
         for decision, slot in slots:
             if decision.rule == self._rule.text:
                 self._regret = self._regret.add(bound_of_slot(decision, slot, self._model.family))
@@ -683,7 +690,8 @@ class Bandit(files.Owner):
     def _fill_missing(self, slots: list[tuple[Decision, int]]) -> np.ndarray:
         """Return the outcomes (n, J) to learn for slots whose outcomes have not come.
 
-        They are the predictions, or NaN if nothing is to be learned.
+        `slots` lists n pairs (decision, slot). The outcomes are the predictions in the decisions' records, or NaN for
+        an outcome that was learned before.
         """
         out = np.empty((len(slots), len(self.outcomes)))
         for i, (one, slot) in enumerate(slots):
@@ -694,7 +702,10 @@ class Bandit(files.Owner):
         return out
 
     def _outcomes_of_rows(self, outcomes: Any, batch: Any) -> np.ndarray | None:
-        """Return the outcomes (n, J) of rows that were not decided by this bandit, or None if there are none."""
+        """Return the outcomes (n, J) of rows that were not decided by this bandit, or None without outcomes.
+
+        `outcomes` is a dictionary, or a list with one for each row of `batch`; None if they have not come.
+        """
         if not self.outcomes:
             if outcomes is not None:
                 raise ValueError("outcomes must be None for a bandit that was given no names of outcomes")
@@ -876,7 +887,7 @@ class Bandit(files.Owner):
         Returns
         -------
         dict
-            The settings; empty for a model that chooses nothing.
+            The settings by name, which the model's method `choices` describes; empty for a model that chooses nothing.
         """
         return self._model.choices()
 

@@ -161,7 +161,7 @@ def local_day(seconds: float, zone: str) -> Day:
 
 
 def check_spent(name: str, value: Any) -> float:
-    """Return an amount spent, or raise ValueError if it is negative or not finite."""
+    """Return an amount spent, or raise ValueError if it is negative or not finite; `name` names it in the message."""
     found = check.real(name, value)
     if found < 0.0 or not math.isfinite(found):
         raise ValueError(f"{name} must be at least 0, for it is spent from a budget, got {quote(value)}")

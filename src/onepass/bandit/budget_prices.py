@@ -66,8 +66,8 @@ def keeps_within(
     """Return True if the mean spending of budget `which` is at most `target` at this price.
 
     The price is written into `prices` (J,). `scores` (M, K) are the scores of K arms in M requests, `costs` (M, J, K)
-    the predicted spending, `offered` (M, K) marks the arms on offer, and `residual` and `rounds` are used by some
-    exploration rules.
+    the predicted spending, and `offered` (M, K) marks the arms on offer. `rule` is the exploration rule; some rules use
+    `residual`, the size of the residuals, and `rounds`, the number of rewards learned.
     """
     prices[which] = price
     return mean_spending(rule, scores, costs, offered, prices, which, residual, rounds) <= target
@@ -81,8 +81,9 @@ def solve_one(
     """Return the least price of budget `which` at which its mean spending is at most `target`.
 
     The prices of the other budgets stay as they are. The search starts at the previous price, or at `unit` if that
-    price is zero. `scores` (M, K) are the scores of K arms in M requests, `costs` (M, J, K) the predicted spending,
-    `offered` (M, K) marks the arms on offer, and `residual` and `rounds` are used by some exploration rules.
+    price is zero. `prices` (J,) are the prices of all budgets. `scores` (M, K) are the scores of K arms in M requests,
+    `costs` (M, J, K) the predicted spending, and `offered` (M, K) marks the arms on offer. `rule` is the exploration
+    rule; some rules use `residual`, the size of the residuals, and `rounds`, the number of rewards learned.
     """
     before = prices[which]
     if keeps_within(rule, scores, costs, offered, prices, which, 0.0, target, residual, rounds):
@@ -121,8 +122,9 @@ def solve_prices(
     """Return the prices (J,) of all budgets; the search starts at the previous prices `before` (J,).
 
     `targets` (J,) are the largest mean spendings allowed, and `units` (J,) first guesses of prices. `scores` (M, K) are
-    the scores of K arms in M requests, `costs` (M, J, K) the predicted spending, `offered` (M, K) marks the arms on
-    offer, and `residual` and `rounds` are used by some exploration rules.
+    the scores of K arms in M requests, `costs` (M, J, K) the predicted spending, and `offered` (M, K) marks the arms on
+    offer. `rule` is the exploration rule; some rules use `residual`, the size of the residuals, and `rounds`, the
+    number of rewards learned.
     """
     prices = before.copy()
     for _ in range(SWEEPS if prices.size > 1 else 1):

@@ -74,13 +74,18 @@ class CensoredRewards:
         self.n_learned = self.n_converted = 0
 
     def counts(self) -> dict[str, Any]:
-        """Return the counts of conversions and of learned rewards as plain data for JSON."""
+        """Return the counts of conversions and of learned rewards as plain data for JSON.
+
+        "laws" holds the counts of the distributions of delays (`DelayLaws.plain`), and "n_learned" and "n_converted"
+        are the numbers of decisions and of conversions.
+        """
         return {"laws": self.laws.plain(), "n_learned": self.n_learned, "n_converted": self.n_converted}
 
     def restore(self, laws: Any, n_learned: Any, n_converted: Any) -> None:
         """Restore the numbers of decisions and of conversions, and the distributions of delays `laws`, from a file.
 
-        Raises ValueError if they do not belong to this object.
+        The arguments are the entries of the dictionary that `counts` returned. Raises ValueError if they do not belong
+        to this object.
         """
         self.laws.restore(**laws)
         self.n_learned = check.integer("n_learned", n_learned, 0)

@@ -52,7 +52,8 @@ def make_decision(
 
     `found` holds the indices of the chosen arms (k,), the distribution of each slot (k, K), and the scores, means and
     widths of the K arms. `asked` holds the decision's id and seed, `names` the arms' names, `context` the rows of the
-    chosen arms, `explores` the exploration rule, and `rounds` the number of rewards learned.
+    chosen arms, `explores` the exploration rule, and `rounds` the number of rewards learned. `rest` is "sampled" if
+    the slots after the first were drawn, and "greedy" if they took the best of the arms that were left.
     """
     places, p, scores, means, widths = found
     chosen = places.tolist()
@@ -86,7 +87,9 @@ def make_decision(
 def pair_rewards(decisions: Any, rewards: Any) -> tuple[list[Decision], list[list[Any]]]:
     """Return the single decisions, and for each decision the rewards of its slots.
 
-    A slot without a reward has None. Raises ValueError if the number of rewards is wrong.
+    `decisions` is a decision, a batch, or a list of them. `rewards` is the reward or the list of rewards of a single
+    decision, or else has one such entry for each decision. A slot without a reward has None. Raises ValueError if the
+    number of rewards is wrong.
     """
     if type(rewards) is float and -1e12 < rewards < 1e12 and type(decisions) is Decision and len(decisions.arms) == 1:
         return [decisions], [[rewards]]  # the common case, found at once

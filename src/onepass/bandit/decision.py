@@ -266,7 +266,10 @@ def plain_outcomes(value: Any) -> Any:
 
 
 def outcomes_from_json(record: dict[str, Any], count: int) -> dict[str, Any]:
-    """Return the optional fields of a decision over `count` arms from its JSON record."""
+    """Return those optional fields of a decision over `count` arms that its JSON record holds, by name.
+
+    They are "predicted", "spreads", "costs", "weights", "eligible" and "mixture".
+    """
     out: dict[str, Any] = {}
     for name in ("predicted", "spreads"):
         if record.get(name) is not None:
@@ -349,7 +352,10 @@ FROM_JSON: dict[str, Callable[[Any], Any]] = {
 
 
 def _numbers(record: dict[str, Any], name: str, shape: tuple[int | None, ...], kind: Any = np.float64) -> np.ndarray:
-    """Return a field of a record as a finite array of the given shape; None in `shape` allows any length."""
+    """Return the field `name` of a record as a finite array of the given shape and the dtype `kind`.
+
+    None in `shape` allows any length. Raises ValueError for another shape, and for numbers that are not finite.
+    """
     out = np.array(record[name], kind)
     if out.ndim != len(shape) or any(want not in (None, got) for want, got in zip(shape, out.shape, strict=True)):
         raise ValueError(f"{name} has shape {out.shape}")

@@ -108,7 +108,11 @@ class DelayLaws:
         return {arm: self.find_law(arm) for arm, one in self._arms.items() if one.differs}
 
     def plain(self) -> dict[str, Any]:
-        """Return the counts of all distributions as plain data for JSON."""
+        """Return the counts of all distributions as plain data for JSON.
+
+        "common" holds the counts of all arms together. "arms" is a list with the name of each arm, its counts, the
+        number of its tests, and True if its delays differ.
+        """
         return {
             "common": self.common.counts.tolist(),
             "arms": [
@@ -117,7 +121,10 @@ class DelayLaws:
         }
 
     def restore(self, common: Any, arms: Iterable[Any]) -> None:
-        """Restore the counts that `plain` returned. Raises ValueError if they do not belong to this object."""
+        """Restore the counts from the entries "common" and "arms" that `plain` returned.
+
+        Raises ValueError if they do not belong to this object.
+        """
         self.common.counts = self._counts(common)
         self._arms = {}
         for name, counts, looks, differs in arms:

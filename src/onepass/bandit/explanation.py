@@ -293,8 +293,9 @@ def arms_to_explain(
 ) -> list[int]:
     """Return the index of the arm to explain, and of the arm to compare with if there is one.
 
-    None for `arm` takes the largest score, None for `other` the largest score of the other arms. Raises ValueError if
-    an arm is not offered or the two are equal.
+    None for `arm` takes the largest score, None for `other` the largest score of the other arms. If `compares` is
+    False, there is no arm to compare with, and `other` must be None. Raises ValueError if an arm is not offered or the
+    two are equal.
     """
     first = int(np.argmax(scores)) if arm is None else arm_index("arm", arm, offered)
     if not compares:
@@ -312,7 +313,10 @@ def arms_to_explain(
 
 
 def arm_index(argument: str, name: Any, offered: Sequence[Any]) -> int:
-    """Return the index of a name among the arms offered. Raises ValueError if the name is not offered."""
+    """Return the index of a name among the arms offered.
+
+    Raises ValueError, which mentions the name of the `argument`, if the arm is not offered.
+    """
     try:
         return {one: place for place, one in reversed(list(enumerate(offered)))}[name]
     except (KeyError, TypeError):  # not among them, or not hashable
@@ -334,7 +338,10 @@ def _pair(two: tuple[float, float]) -> str:
 
 
 def _table(head: str, found: Any, said: list[str], note: str = "") -> str:
-    """Format a text table: a head line, the first terms, and the sum of the other terms; `note` ends the head line."""
+    """Format a text table: a head line, the first terms, and the sum of the other terms; `note` ends the head line.
+
+    `found` is an explanation or a difference, and `said` lists the text of the value of each term that is shown.
+    """
     square, several = found.width**2, len({term.part for term in found.terms}) > 1
     rows = [
         (term.contribution, term.share, f"{term.part + ' ' if several else ''}{term.name} = {text}")

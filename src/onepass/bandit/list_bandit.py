@@ -254,7 +254,10 @@ class ListBandit(files.Owner):
             self._weights = self._solve(weight * self._total / self._mass)
 
     def _row(self, decision: Decision, j: int) -> int:
-        """Return the index, in the sums, of the arm at position `j`. All arms without names share one index."""
+        """Return the row that the arm at position `j` has in the sums of rewards by arm and position.
+
+        All arms without names share one row.
+        """
         name = decision.arms[j] if self.bandit.model.has_named_arms else None
         if name not in self._rows and len(self._rows) >= MOST_ARMS:
             name = None
@@ -265,7 +268,7 @@ class ListBandit(files.Owner):
         return row
 
     def _solve(self, unit: float) -> np.ndarray:
-        """Return the weights (k,) that fit the sums.
+        """Return the weights (k,) of the positions that fit the sums of rewards and of predictions by arm and position.
 
         `unit` is the average reward, weighted as the sums weigh the latest list.
         """

@@ -131,8 +131,8 @@ def check_number(what: str, value: Any) -> float:
 def check_prices(costs: Any, outcomes: tuple[str, ...], names: list[Any] | None, count: int) -> np.ndarray | None:
     """Return the prices (J, K) of J outcomes for K arms, NaN for missing ones; None if there are no costs.
 
-    `costs` maps an arm to {outcome: price}. Raises ValueError for an unknown arm or outcome, and for a price that is
-    not a finite number above 0.
+    `costs` maps an arm to {outcome: price}. The arms are `names`, or the indices of `count` arms if that is None.
+    Raises ValueError for an unknown arm or outcome, and for a price that is not a finite number above 0.
     """
     if costs is None:
         return None
@@ -156,7 +156,11 @@ def check_prices(costs: Any, outcomes: tuple[str, ...], names: list[Any] | None,
 
 
 def check_weights(weights: Any, outcomes: tuple[str, ...], names: list[Any] | None, count: int) -> Weights | None:
-    """Return the weights of the reward, of outcomes and of single arms; raise ValueError for other names or values."""
+    """Return the weights of the reward, of outcomes and of single arms; raise ValueError for other names or values.
+
+    `weights` maps "reward" and names of outcomes to numbers, and "arms" to {arm: number}; None stays None. The arms are
+    `names`, or the indices of `count` arms if that is None.
+    """
     if weights is None:
         return None
     if not isinstance(weights, Mapping):
@@ -220,8 +224,9 @@ def shift_statistics(seen: ArmStatistics, by: Offsets) -> ArmStatistics:
 def choose_by_weights(asked: Asked, i: int, rng: np.random.Generator, predicted: np.ndarray) -> Chosen:
     """Choose arms for the slots of decision i, ranked by the weighted sum of reward and predicted outcomes.
 
-    `asked` holds the arguments of the decision, and `predicted` (J, K) the outcomes. The result has the form of that of
-    `Model.choose`; its means are those of the reward alone.
+    `asked` holds the arguments of the decision, and `predicted` (J, K) the outcomes. All random numbers come from
+    `rng`. The choice in the result has the form in which `Model.choose` returns it; its means are those of the reward
+    alone.
     """
     model, rule, weights, eligible = asked.model, asked.rule, asked.weights, asked.eligible
     seen = model.predict(asked.request, i, rule, rng, rule.pairs)
@@ -240,7 +245,10 @@ def choose_by_weights(asked: Asked, i: int, rng: np.random.Generator, predicted:
 
 
 def check_values(outcomes: Any, names: tuple[str, ...]) -> np.ndarray:
-    """Return the values (J,) of outcomes, NaN for missing ones; raise ValueError for other names or values."""
+    """Return the values (J,) of outcomes, NaN for missing ones; raise ValueError for other names or values.
+
+    `outcomes` maps some of the J `names` to a number or None. None stands for no outcomes.
+    """
     if outcomes is None:
         return np.full(len(names), np.nan)
     if not isinstance(outcomes, dict | Mapping):

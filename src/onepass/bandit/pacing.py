@@ -73,7 +73,8 @@ class Account(NamedTuple):
 class Largest(NamedTuple):
     """Largest relative deviations of an arm's costs above predictions and above its price, and the mean of its costs.
 
-    `number` is that of its costs, and `decisions` that of all decisions when the last one came.
+    `predicted` and `price` are these deviations. `number` is the number of the arm's costs, and `decisions` the number
+    of decisions of all arms when the last cost came.
     """
 
     predicted: float = 0.0
@@ -86,9 +87,10 @@ class Largest(NamedTuple):
 class Left(NamedTuple):
     """Amounts that the next decision may spend within one budget.
 
-    The predicted cost must fit into `predicted`: what is left of the line, or of the part of the day's amount that is
-    due by now, plus the leash. The upper cost must fit into `most`: what is left of the window, of the horizon's
-    amount, or of the day's amount.
+    An arm is allowed if its predicted cost is at most `predicted`, and its upper cost, an upper limit of it, at most
+    `most`. `predicted` is what is left of the budget of the decisions so far and the next one; for a daily budget, of
+    the part of the amount that is due by now, plus the leash. `most` is what is left of the budget of the window and of
+    the horizon, or of the day's amount.
     """
 
     predicted: float
@@ -151,7 +153,7 @@ class Pacing:
         return out
 
     def _line(self, name: str, decisions: int, now: float) -> float:
-        """Return how much may be spent after this many decisions, or by now for a daily budget."""
+        """Return how much of the budget `name` may be spent after this many decisions, or by now if it is daily."""
         one = self._budgets[name]
         if one.is_daily:
             return one.amount * local_day(now, one.zone).over
@@ -224,7 +226,11 @@ class Pacing:
         return price
 
     def _spendings(self, predicted: Mapping[str, Any], keys: tuple[Any, ...]) -> tuple[np.ndarray, list[str]]:
-        """Return what arms would spend (J, K) of every constraint, and the constraints' labels."""
+        """Return what each of K arms would spend (J, K) of every budget and share, and the labels of these J.
+
+        `predicted` holds the predicted outcomes (K,) by name, and `keys` are the names or indices of the arms. An arm
+        spends 1 of its largest share, "most", and -1 of its smallest, "least"; the label ends with the arm's index.
+        """
         rows: list[Any] = [predicted[name] for name in self._budgets]
         labels = list(self._budgets)
         for place, arm in enumerate(keys):
@@ -288,7 +294,10 @@ class Pacing:
         self._prices = dict(zip(labels, found.tolist(), strict=True))
 
     def _target(self, label: str, keys: tuple[Any, ...], now: float) -> float:
-        """Return how much a decision may spend on average from now on, for the budget or share with this label."""
+        """Return how much a decision may spend on average from now on, for the budget or share with this label.
+
+        `keys` are the names or indices of the arms on offer, and `now` is the time in seconds.
+        """
         if label not in self._budgets:
             sign, arm = _share_of(label, keys)
             share, played = self._share(arm), self._decisions
@@ -309,8 +318,9 @@ class Pacing:
     def _leash_mask(self, survey: Survey, now: float, prices: Prices, bases: Bases) -> np.ndarray:
         """Return a mask (K,) of the arms that no hard stop excludes; the cheapest arm is always among them.
 
-        If every arm is stopped, the one with the least upper cost counts as the cheapest. The arms of `_unknown_arms`
-        come before it.
+        `survey` has the statistics of the request, and `now` is the time in seconds. `prices` and `bases` are the
+        expected and the given prices, as `arm_prices` returns them. If every arm is stopped, the one with the least
+        upper cost counts as the cheapest. The arms of `_unknown_arms` come before it.
         """
         allowed = survey.eligible.copy()
         for name, one in self._budgets.items():
@@ -328,8 +338,9 @@ class Pacing:
     def _unknown_arms(self, name: str, survey: Survey, bases: Bases, now: float) -> np.ndarray:
         """Return a mask (K,) of the arms that were never played and have no given price of the outcome `name`.
 
-        They may be cheaper than their predictions, which come from other arms. The mask is empty if an eligible arm
-        costs at most the budget of a decision: by its given price, or else in the mean of its costs.
+        They may be cheaper than their predictions, which come from other arms. The mask is False everywhere if an
+        eligible arm costs at most the budget of a decision: by its given price, or else in the mean of its costs.
+        `survey` has the statistics of the request, `bases` the given prices, and `now` is the time in seconds.
         """
         keys = list(range(survey.eligible.size) if survey.names is None else survey.names)
         given = [bases.get((name, key)) for key in keys]
@@ -351,12 +362,19 @@ class Pacing:
         return max(len(self._times), 1) / span
 
     def cheapest_arm(self, predicted: Mapping[str, Any], allowed: np.ndarray) -> int:
-        """Return the index of the allowed arm whose predicted spending, relative to the budgets, is smallest."""
+        """Return the index of the allowed arm whose predicted spending, relative to the budgets, is smallest.
+
+        `predicted` holds the predicted outcomes (K,) by name, and `allowed` (K,) is the mask of the arms.
+        """
         cost = sum(np.asarray(predicted[name]) / one.amount for name, one in self._budgets.items())
         return int(np.where(allowed, cost, np.inf).argmin())
 
     def _upper_costs(self, name: str, survey: Survey, prices: Prices) -> np.ndarray:
-        """Return the upper costs (K,) of arms for the outcome `name`."""
+        """Return an upper limit (K,) of the cost of each arm for the outcome `name`.
+
+        It is the smaller one of prediction and price, each times a ratio that earlier costs of the arm suggest.
+        `survey` has the predictions, and `prices` holds {arm: {outcome: price}}.
+        """
         predicted = survey.predicted[survey.outcomes.index(name)]
         keys = range(predicted.size) if survey.names is None else survey.names
         upper = np.empty(predicted.size)
@@ -368,7 +386,10 @@ class Pacing:
         return upper
 
     def _upper_ratios(self, seen: Largest) -> Iterator[float]:
-        """Return r and r' of an arm, the ratios to prediction and price that its next cost may have."""
+        """Yield two numbers: the largest ratios that an arm's next cost may have to its prediction and to its price.
+
+        `seen` holds the deviations of the arm's costs so far.
+        """
         number, fading = seen.number, FADING ** (self._decisions - seen.decisions)
         least, power = (LARGEST - 1.0) / (1.0 + number / SOON), 1.0 + GROWTH / max(number, 1) ** 0.5
         for one in (1.0 + fading * seen.predicted, 1.0 + fading * seen.price):
@@ -396,7 +417,7 @@ class Pacing:
     def is_charged(self, identity: str, name: str | None = None) -> bool:
         """Return True if a decision was charged its predicted outcomes and still waits for the real ones.
 
-        With `name`, only the outcome of this name counts.
+        `identity` is the decision's id. With `name`, only the outcome of this name counts.
         """
         return identity in self._pending and (name is None or name in self._pending[identity])
 
@@ -464,7 +485,10 @@ class Pacing:
         return account
 
     def _note_cost(self, name: str, arm: Any, value: float, predicted: float, price: float) -> None:
-        """Update the mean of an arm's costs, and their largest relative deviations above prediction and price."""
+        """Update the mean of an arm's costs, and their largest relative deviations above prediction and price.
+
+        `value` is a cost of the arm, in the outcome `name`; `predicted` was its prediction, and `price` is its price.
+        """
         seen, ahead = self._largest[name].get(arm, Largest()), self._decisions
         fading, number = FADING ** (ahead - seen.decisions), seen.number + 1
         self._largest[name][arm] = Largest(
@@ -593,6 +617,9 @@ def _charge(one: Budget, account: Account, amount: float, now: float, decisions:
 
 
 def _share_of(label: str, keys: tuple[Any, ...]) -> tuple[float, Any]:
-    """Return the sign of a share's bonus (+1 for a least share, -1 for a largest one), and its arm."""
+    """Return the sign of a share's bonus (+1 for a least share, -1 for a largest one), and its arm.
+
+    `label` is "least" or "most" and the index of the arm in `keys`, the names or indices of the arms on offer.
+    """
     kind, place = label.split()
     return SIGNS[kind], keys[int(place)]

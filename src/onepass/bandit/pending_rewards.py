@@ -334,7 +334,7 @@ class PendingRewards(files.Owner):
         return count
 
     def _visit(self, one: WaitingDecision, progress: Progress, due: float) -> int:
-        """Call `CensoredRewards.visit` for a decision; return 1 if the decision is complete, else 0."""
+        """Call `CensoredRewards.visit` for a decision at the time `due`; return 1 if it is complete then, else 0."""
         assert self._censored is not None
         identity = one.decision.id
         try:

@@ -82,7 +82,10 @@ def is_bounded(rule: Rule) -> bool:
 
 
 def bound_of_slot(decision: Any, slot: int, family: Any) -> float:
-    """Return the bound of the regret of one slot of a recorded decision."""
+    """Return the bound of the regret of one slot of a recorded decision.
+
+    `family` is the model's reward family with a link function, None if the mean reward is x^T theta.
+    """
     place = int(decision.places[slot])
     middle, upper = float(decision.means[place]), float(decision.scores[place])
     if decision.propensities[slot] == 1.0:
