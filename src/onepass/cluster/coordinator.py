@@ -33,7 +33,7 @@ def shard_recipe(bandit: Bandit) -> Bandit:
 
 
 def _shard_model(model: ArmModels) -> ArmModels:
-    """Return a model with the parts of `model`, whose arms are on shards."""
+    """Return a model with the estimator and the features of `model`, whose arms are kept on shards."""
     parts = model.params()
     return ArmModels(parts["estimator"].with_store(lambda: ShardedStore(parts["estimator"])), parts["features"])
 
@@ -61,7 +61,11 @@ class Coordinator(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a coordinator from saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
+        """Rebuild a coordinator from the parts of a saved file; raise ValueError if they disagree.
+
+        `params` has the settings of the bandit by name. `extra` has its other values, such as `seq`, and `held` its
+        arrays.
+        """
         given = {name: build(part) for name, part in params.items()}
         estimator = given["estimator"].with_store(partial(ShardedStore, given["estimator"]))
         model = ArmModels.from_contents({"estimator": estimator, "features": given["features"]}, extra["model"], held)

@@ -43,14 +43,18 @@ class IdempotentWorker:
         self._busy = self._cpu = 0.0
 
     def ask(self, method: str, *args: Any) -> Any:
-        """Call a method of the worker's part that changes nothing, and return its answer."""
+        """Call a method of the worker's part that changes nothing, and return its answer.
+
+        `method` is the name of the method, and `args` are its arguments.
+        """
         return getattr(self.part, method)(*args)
 
     def apply(self, seq: int, method: str, *args: Any) -> Any:
         """Change the worker's part by one of its methods, exactly once, and return the answer.
 
-        `seq` is the number of the change. If it is the last change once more, its answer is returned from memory; for
-        an earlier change the answer is None. Raises ValueError if a change in between is missing.
+        `seq` is the number of the change, `method` the name of the method, and `args` are its arguments. If it is the
+        last change once more, its answer is returned from memory; for an earlier change the answer is None. Raises
+        ValueError if a change in between is missing.
         """
         done = self.part.seq
         if seq <= done:

@@ -40,8 +40,8 @@ class Change(NamedTuple):
 
     Parameters
     ----------
-    rows : rows (n, d), or the left factors of rows.
-    right : right factors (n, d_a), or (0, 0) without factors.
+    rows : contexts (n, d); for contexts that are outer products, their left factors (n, d_u).
+    right : right factors (n, d_a) of outer products; (0, 0) for other contexts.
     rewards : rewards (n,).
     names : names of arms (n,).
     texts : decisions as JSON, followed by their rewards as JSON.
@@ -82,7 +82,10 @@ def pack_entry(entry: Entry) -> bytes:
 
 
 def _unpack_entry(data: bytes, source: str) -> Entry:
-    """Return the entry that `pack_entry` wrote, from the bytes of its frame; raise ValueError for other bytes."""
+    """Return the entry that `pack_entry` wrote; raise ValueError if the bytes hold something else.
+
+    `data` are the bytes after mark, length and checksum. `source` names the file in the message.
+    """
     header, arrays = files.read(data, source)
     if header["kind"] != KIND:
         raise ValueError(f"{source} is damaged: it holds {check.quote(header['kind'])}, expected a '{KIND}'")
@@ -207,7 +210,10 @@ class Journal:
         return self.folder / f"log-{number}"
 
     def _switch_log(self, log: FileIO, size: int) -> None:
-        """Continue with another log file; all changes so far must be in that log or in its checkpoint."""
+        """Continue with the open log file `log`, of which the first `size` bytes are in use.
+
+        All changes so far must be in that log or in its checkpoint.
+        """
         if self._log is not None:
             self._log.close()
         self._log, self._size, self._unwritten = log, size, b""
@@ -251,7 +257,10 @@ def _map_file(file: BinaryIO) -> Iterator[Any]:
 
 
 def _frame_end(data: Any, start: int) -> int | None:
-    """Return the end of the whole frame that begins at byte `start`, or None if there is none."""
+    """Return the index of the byte after the entry that begins at byte `start`, or None if no entry is whole there.
+
+    `data` are the bytes of a log. An entry has the form that `pack_entry` writes.
+    """
     if len(data) - start < FRAME.size:
         return None
     mark, length, crc = FRAME.unpack_from(data, start)
@@ -262,7 +271,7 @@ def _frame_end(data: Any, start: int) -> int | None:
 
 
 def _has_frame_after(data: Any, start: int) -> bool:
-    """Return True if a whole frame begins after byte `start`."""
+    """Return True if a whole entry begins after byte `start` of `data`, the bytes of a log."""
     while (start := data.find(MARK, start + 1)) >= 0:
         if _frame_end(data, start) is not None:
             return True

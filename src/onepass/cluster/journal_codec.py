@@ -14,7 +14,7 @@ from onepass.foundation.state import object_array
 def encode_learn(contexts: Any, rewards: Any, arm: Any, again: bool) -> tuple[dict[str, Any], Change]:
     """Return a log entry, as options and arrays, that repeats a call of `ShardedBandit.learn`.
 
-    The arguments are the contexts, their rewards and arms, and the option `allow_repeat` as `again`.
+    `contexts`, `rewards` and `arm` are the arguments of that call, and `again` is its option `allow_repeat`.
     """
     if are_decisions(contexts):
         decisions = [
@@ -40,14 +40,17 @@ def encode_arm(arm: Any) -> tuple[dict[str, Any], Change]:
 
 
 def _rewards_to_json(paid: Any) -> Any:
-    """Return rewards as plain data that JSON can hold."""
+    """Return the rewards `paid`, a number or nested lists and arrays, as plain data that JSON can hold."""
     if hasattr(paid, "tolist"):
         return paid.tolist()
     return [_rewards_to_json(one) for one in paid] if isinstance(paid, list | tuple) else paid
 
 
 def decode_contexts(change: Change, place: Any) -> Any:
-    """Return contexts from the arrays of a log entry; `place` is the index of a row, or a slice of rows."""
+    """Return contexts from the arrays `change` of a log entry: a row or rows, or `Factors` of outer products.
+
+    `place` is the index of the row, or a slice of rows.
+    """
     if change.right.shape[1]:
         return Factors(change.rows[place], change.right[place])
     return change.rows[place]

@@ -164,7 +164,10 @@ def split_rows(whole: Sequence[Part], workers: int) -> Iterator[list[Part]]:
 
 
 def _learn_parts(recipe: Any, parts: list[Any], columns: Columns, batch: int) -> tuple[Any, int, Any]:
-    """Learn the rows of some parts; return the model, the number of rows, and the recipe."""
+    """Learn the rows of the `parts` with a copy of `recipe`, `batch` rows at a time.
+
+    Returns the model, the number of rows, and the recipe. `columns` names the columns that are read.
+    """
     model, rows = recipe.copy(), 0
     for x, rewards, names in (block for part in parts for block in read_blocks(part, columns, batch)):
         if rewards is None:
@@ -178,12 +181,15 @@ def _learn_parts(recipe: Any, parts: list[Any], columns: Columns, batch: int) ->
 
 
 def _merge_two(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any, int, Any]:
-    """Merge two results of `_learn_parts`."""
+    """Merge two results of `_learn_parts`, each (model, number of rows, recipe), into one."""
     return merge_all(one[0], other[0]), one[1] + other[1], one[2]
 
 
 def _merge_two_since(one: tuple[Any, int, Any], other: tuple[Any, int, Any]) -> tuple[Any, int, Any]:
-    """Merge two results of `_learn_parts` whose recipe had learned rows already."""
+    """Merge two results of `_learn_parts`, each (model, number of rows, recipe), whose recipe had learned rows.
+
+    The recipe's rows count once in the merged model.
+    """
     return merge_all(one[0], other[0], since=one[2]), one[1] + other[1], one[2]
 
 
@@ -191,7 +197,11 @@ Block = tuple[np.ndarray, np.ndarray | None, Any]  # contexts, rewards, names of
 
 
 def read_blocks(part: Any, columns: Columns, batch: int) -> Iterator[Block]:
-    """Yield the rows of a part in order, `batch` rows at a time; ValueError if a column or a number is missing."""
+    """Yield the rows of a part in order, as blocks (contexts, rewards, names of arms) of up to `batch` rows.
+
+    `part` is a `Part` of a file, or one split of a Ray data set. Rewards or names are None if `columns` names none.
+    Raises ValueError if a column or a number is missing.
+    """
     wanted = [*columns.features, *(name for name in (columns.reward, columns.arm) if name is not None)]
     return (
         _read_parquet(part, columns, wanted, batch)

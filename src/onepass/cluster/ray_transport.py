@@ -50,13 +50,13 @@ def make_writable(value: Any) -> Any:
 
 
 class _ActorWorker:
-    """Part of a cluster that runs as an actor in its own process."""
+    """Part of a cluster that runs as an actor in its own process; `part(saved)` makes it from its saved state."""
 
     def __init__(self, part: Callable[[Any], Any], saved: Any):
         self.part = part(make_writable(saved))
 
     def call(self, method: str, *args: Any) -> Any:
-        """Call a method of the part."""
+        """Return the result of the method named `method` of the part, called with writable copies of `args`."""
         return getattr(self.part, method)(*make_writable(args))
 
 

@@ -37,7 +37,7 @@ class _Replica:
         self.model, self.seq = model, seq
 
     def learn(self, *rows: Any) -> None:
-        """Learn rows, or append them to a design."""
+        """Learn rows with a bandit, given contexts, rewards and arms; a design is given the contexts alone."""
         self.model.learn(*rows) if hasattr(self.model, "learn") else self.model.append(*rows)
 
     def copy_model(self) -> Any:
@@ -46,13 +46,16 @@ class _Replica:
 
 
 def _make_replica(recipe: Any, saved: Any) -> _Replica:
-    """Make a worker from the recipe, or restore it from `saved`, its model and seq."""
+    """Make a worker with a copy of the model `recipe`, or of a saved model if `saved` is not None.
+
+    `saved` is the pair of a model and the number of its last change.
+    """
     model, seq = (recipe, 0) if saved is None else saved
     return _Replica(model.copy(), seq)
 
 
 def _model_after_one_row(recipe: Any) -> Any:
-    """Return a copy of the recipe that has learned one more row, to try a merge."""
+    """Return a copy of the model `recipe` that has learned one more row, to test whether it can be merged."""
     one = _make_replica(recipe, None)
     if isinstance(recipe, Design):
         one.learn(np.eye(1, recipe.dim))
@@ -184,7 +187,10 @@ class Replicas(SharedObject):
             start = stop
 
     def _deal(self, columns: list[Any]) -> None:
-        """Let the workers learn equal parts of rows, and merge if a merge is due."""
+        """Let the workers learn equal parts of n rows, and merge if `merge_every` rows came since the last merge.
+
+        `columns` is a list of contexts, rewards and arms, as far as the model takes them, each of length n.
+        """
         count, workers = len(columns[0]), self.supervisor.numbers
         edges = np.linspace(0, count, min(count, len(workers)) + 1).astype(int).tolist()
         each = {}

@@ -94,8 +94,9 @@ class Shard(files.Owner):
     def learn(self, arms: np.ndarray, counts: np.ndarray, *rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Learn rows of several arms: `counts` (n,) rows of each of the n arms `arms`, in order.
 
-        `rows` are four arrays: rows (m, dim), factors of the arms, rewards (m,) and shared features (m, k) of a hybrid
-        model. Returns what its shared part has to learn: rows (m, k) and targets (m,).
+        `rows` are four arrays: contexts (m, dim), their right factors, rewards (m,) and shared features (m, k) of a
+        hybrid model. For contexts that are outer products, the first two arrays are factors (m, d_u) and (m, d_a);
+        else the second is empty. Returns what the shared part has to learn: rows (m, k) and targets (m,).
         """
         starts, order = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(rows[0]))
         return self.store.learn(self._allocate(arms), starts, order, *rows)
@@ -122,9 +123,10 @@ class Shard(files.Owner):
         return self._published[version]
 
     def call_store(self, version: int, method: str, arms: np.ndarray, *given: Any) -> Any:
-        """Return the result of a method of the store, called with the given arms and arguments.
+        """Return the result of the method named `method` of the store, called with arms and the arguments `given`.
 
-        The method sees the models of the published version `version`; 0 is the present state.
+        `arms` (n,) are the numbers of the arms. The method sees the models of the published version `version`; 0 is the
+        present state.
         """
         places, store = self._arms_at(version)
         return getattr(store, method)(places[arms], *given)
@@ -147,7 +149,7 @@ class Shard(files.Owner):
         return state.nbytes(self.store.state) + self.places.nbytes
 
     def publish(self, version: int, gone: list[int]) -> None:
-        """Keep a copy of the arms' models as `version`, for those who read, and drop the versions in `gone`."""
+        """Keep a copy of the arms' models as number `version`, for snapshots, and drop the versions in `gone`."""
         for old in gone:
             self._published.pop(old, None)
         self._published[version] = (self.places.copy(), self.store.snapshot())
@@ -164,7 +166,8 @@ class Shard(files.Owner):
         """Return scores and indices (n, k) of the k best arms for every user (n, width); None for an unknown key.
 
         Indices refer to the list of arms that `remember` stored under `key`; they are -1 if fewer arms are left.
-        `excluded` holds the indices of arms excluded for every user.
+        `version` is a published version, or 0 for the present state. `query` has the exploration rule and the counts
+        that it needs. `excluded` holds the indices of arms excluded for every user.
         """
         if key not in self._requests:
             return None
@@ -180,7 +183,10 @@ class Shard(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a shard from saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
+        """Rebuild a shard from the parts of a saved file; raise ValueError if they disagree.
+
+        `params` has the arguments of the constructor by name, and `held` the arrays. `extra` is empty.
+        """
         shard = cls(**{name: build(part) for name, part in params.items()})
         begun = ShardState(places=shard.places, store=empty_state(shard.store, held.arrays))
         found = held.take(begun, shard._fits)
@@ -193,7 +199,10 @@ class Shard(files.Owner):
 
 
 def start_shard(models: Disjoint | Hybrid, file: Any) -> Shard:
-    """Make a shard, or load it from the path `file`; raise ValueError if the file holds something else."""
+    """Make a shard for the kind of model `models`, or load it from the path `file` if that is not None.
+
+    Raises ValueError if the file holds something else.
+    """
     if file is None:
         return Shard(models)
     found = files.load(file)
@@ -214,7 +223,8 @@ def best_arms(
     """Return the scores and the indices (n, k) of the k best arms for every user.
 
     `records` are the arms' ids in the store, and `order` the order in which ties are broken. An index refers to
-    `records`; it is -1 if fewer arms are left. `excluded` holds the indices of arms excluded for every user.
+    `records`; it is -1 if fewer arms are left. `users` (n, dim) are the users' contexts. `query` has the exploration
+    rule and the counts that it needs. `excluded` holds the indices of arms excluded for every user.
     """
     learned, step = ArmModelsState(store, (), np.zeros((0, 0))), query.step
     values, found = np.zeros((len(users), k)), np.full((len(users), k), NONE)

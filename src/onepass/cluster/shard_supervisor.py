@@ -99,7 +99,7 @@ class ShardSupervisor:
         return self._call({number: ("ask", *what) for number, what in each.items()})
 
     def ask_all(self, method: str, *given: Any) -> list[Any]:
-        """Call the method `method` of every shard, and return the list of answers."""
+        """Call the method named `method` of every shard with the arguments `given`, and return the list of answers."""
         return list(self.ask({number: (method, *given) for number in self.members}).values())
 
     def busy_times(self) -> list[BusyTime]:

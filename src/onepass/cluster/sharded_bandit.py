@@ -170,7 +170,7 @@ class ShardedBandit(SharedObject):
 
     @property
     def model(self) -> Any:
-        """Model in front of the shards, with the names of arms, `parameter_of` and `rows_of`."""
+        """Model in front of the shards, which knows the names of all arms and asks the shards for predictions."""
         return self.bandit.model
 
     @property
@@ -258,7 +258,7 @@ class ShardedBandit(SharedObject):
         Parameters
         ----------
         contexts : array of shape (dim,) or (K, dim), or as for `Bandit.decide`
-            One row for all arms, or a row for each.
+            One row for all of the K arms on offer, or a row for each.
         arms : sequence of hashable, default None
             The arms on offer, each once. None means all known arms.
         k : int, default 1
@@ -268,7 +268,8 @@ class ShardedBandit(SharedObject):
         eligible : array of bool, sequence of names, or one for each slot, default None
             The arms that may be chosen. None means all.
         rest : {"sampled", "greedy"}, default "sampled"
-            Choice of the slots after the first.
+            Choice of the slots after the first. "sampled" draws each slot from the arms that are left. "greedy" takes
+            the best of them.
 
         Returns
         -------
@@ -493,7 +494,10 @@ class ShardedBandit(SharedObject):
                 self._write_checkpoint()
 
     def _is_new(self, seq: int | None) -> bool:
-        """Write unwritten changes, and return True if the change `seq` was not made yet."""
+        """Write unwritten changes to the log, and return True if change number `seq` was not made yet.
+
+        None as `seq` means the next number. Raises ValueError if `seq` skips a number.
+        """
         if self._journal is not None:
             self._journal.flush()
         wanted = self.seq + 1 if seq is None else check.integer("seq", seq, 1)

@@ -121,7 +121,7 @@ class ShardedStore:
     # ---- learning ----
 
     def learn_one(self, record: int, row: np.ndarray, reward: float) -> None:
-        """Learn the reward of a row in the model of one arm, on the arm's shard."""
+        """Learn the reward of a row (dim,) in the model of the arm with the id `record`, on the arm's shard."""
         self.supervisor.apply({int(self._owner[record]): ("learn_one", record, row.copy(), reward)})
 
     def learn(
@@ -160,8 +160,8 @@ class ShardedStore:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return predicted rewards (K,) and x^T A^-1 x (K,) of the arms with ids `records`, and a new `extra` (K, k).
 
-        There is one row x for each arm, or one for all, and A is the arm's design. `extra` holds the shared features z
-        of a hybrid model, from which each arm subtracts what it explains itself.
+        `rows` (K, dim) has a row x for each arm, or (1, dim) one for all, and A is the arm's design. `extra` holds the
+        shared features z of a hybrid model, from which each arm subtracts what it explains itself.
         """
         means, squares = np.empty(len(records)), np.empty(len(records))
         for places, (mean, square, rest) in self._ask_shards(
@@ -173,9 +173,10 @@ class ShardedStore:
     def evaluate_users(
         self, records: np.ndarray, left: np.ndarray, right: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return predicted rewards (n, K) and x^T A^-1 x (n, K); each of n rows x is the context of every arm.
+        """Return predicted rewards (n, K) and x^T A^-1 x (n, K) of the K arms with ids `records`.
 
-        With `right` (K, d_a) the context is the outer product of a row and the arm's row.
+        Each row x of `left` (n, dim) is the context of every arm, and A is the design of the arm. With `right` (K, d_a)
+        the context is the outer product of the row and the arm's row of `right`.
         """
         means, squares = np.empty((len(left), len(records))), np.empty((len(left), len(records)))
         for places, (mean, square) in self._ask_shards(
@@ -185,7 +186,11 @@ class ShardedStore:
         return means, squares
 
     def exploration_scales(self, records: np.ndarray, theory: np.ndarray) -> np.ndarray:
-        """Return the confidence radius (K,) of each arm for the constants of a theory; 1 without a theory."""
+        """Return the multiplier (K,) of the exploration width for each arm, given the ids `records` of the arms.
+
+        If `theory` holds (noise, parameter_bound, row_bound, delta), the multipliers are confidence radii. If it is
+        empty, they are 1.
+        """
         out = np.ones(len(records))
         for places, found in (
             self._ask_shards(records, "exploration_scales", lambda own: (theory,)) if theory.size else ()
@@ -194,9 +199,10 @@ class ShardedStore:
         return out
 
     def _ask_shards(self, records: np.ndarray, method: str, arguments: Any) -> list[tuple[np.ndarray, Any]]:
-        """Call a method on every shard of `records`; return (indices into `records`, answer) of each.
+        """Call a method of the store on every shard that has arms with the ids `records`.
 
-        `arguments(indices)` returns the further arguments of the method.
+        Returns a list of pairs: the indices into `records` of the shard's arms, and the answer. `method` is the name of
+        the method, and `arguments(indices)` returns the further arguments of the method.
         """
         split, ask_prior = self.split_by_shard(records), getattr(self.prior_store, method)
         found = self.supervisor.ask(

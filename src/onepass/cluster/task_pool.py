@@ -19,7 +19,7 @@ class TaskPool(Protocol):
     count: int
 
     def start(self, function: Callable[..., Any], *given: Any) -> Any:
-        """Start a task, a call of `function`, and return its handle, which may be an argument of another task."""
+        """Start a task, the call function(*given), and return its handle, which may be an argument of another task."""
         ...
 
     def as_completed(self, tasks: list[Any]) -> Iterator[Any]:
@@ -91,7 +91,7 @@ class RayTaskPool:
 
 
 def _run_task(function: Callable[..., Any], *given: Any) -> Any:
-    """Run a task on a worker of Ray, with writable copies of its arrays."""
+    """Return function(*given), called on a worker of Ray with writable copies of the arrays in `given`."""
     return function(*make_writable(list(given)))
 
 
@@ -101,7 +101,10 @@ def make_pool(count: int, ray: str | None) -> TaskPool:
 
 
 def merge_tree(workers: TaskPool, tasks: list[Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """Merge the answers of tasks into one with `merge(left, right)`, always two neighbours, so that order is kept."""
+    """Merge the results of tasks into one with `merge(left, right)`, always two neighbours, so that order is kept.
+
+    `tasks` are handles in the pool `workers`, at least one.
+    """
     while len(tasks) > 1:
         pairs = [workers.start(merge, *tasks[i : i + 2]) for i in range(0, len(tasks) - 1, 2)]
         tasks = pairs + tasks[2 * len(pairs) :]

@@ -29,10 +29,10 @@ class _ArmList(NamedTuple):
     Parameters
     ----------
     names : names of the arms.
-    records : their numbers in the store (K,).
-    key : key of the list on the shards.
-    places : indices into the list of each shard's arms.
-    ranks : order of the arms among equal scores (K,).
+    records : ids of the arms in the store (K,).
+    key : number under which the shards remember the list.
+    places : for each shard's number, the indices into `names` of the shard's arms.
+    ranks : rank of each arm among arms with equal scores (K,).
     """
 
     names: list[Any]
@@ -43,7 +43,7 @@ class _ArmList(NamedTuple):
 
 
 class TopKSearch:
-    """Search for the k best arms of one sharded bandit."""
+    """Search for the k best arms of a sharded bandit, whose arms are in `store`."""
 
     def __init__(self, bandit: Bandit, store: ShardedStore):
         self._bandit, self._store = bandit, store
@@ -85,9 +85,11 @@ class TopKSearch:
     def _query_shards(
         self, listed: _ArmList, each: dict[int, np.ndarray], users: np.ndarray, k: int, query: Query, excluded: Any
     ) -> dict[int, Any]:
-        """Return the answers of all shards to a query for the `k` best arms of each user.
+        """Return the answers of all shards to a query for the `k` best arms of each user, by shard number.
 
-        The list of arms is sent only to shards that do not know it. `each` maps a shard to its arms.
+        An answer has scores (n, k) and indices (n, k) into the shard's arms. The arms `listed` are sent only to shards
+        that do not know them. `each` maps a shard to the indices of its arms in `listed`. `excluded` is None, or maps a
+        shard to the excluded arms of each user, as indices into the shard's arms.
         """
         supervisor, version = self._store.supervisor, 0
         call = lambda s: ("best_arms", version, listed.key, users, k, query, None if excluded is None else excluded[s])  # noqa: E731
@@ -101,7 +103,10 @@ class TopKSearch:
         return answers
 
     def _list_arms(self, arms: Any) -> _ArmList:
-        """Return the list of arms, which is the last one if neither its arms nor their shards have changed."""
+        """Return the candidates `arms`, or all known arms if it is None, as an `_ArmList`.
+
+        The last list is returned if neither its arms nor their shards have changed.
+        """
         names, records = self._bandit.model.index.request(arms if arms is None else tuple(distinct_names(arms)))
         known = self._known
         split = self._store.split_by_shard(records)
@@ -114,7 +119,10 @@ class TopKSearch:
 
 
 def _excluded_by_shard(exclude: Any, listed: _ArmList, users: int) -> dict[int, list[np.ndarray]]:
-    """Map each shard to the excluded arms of every user, as indices into that shard's arms."""
+    """Map each shard to the excluded arms of every user, as indices into that shard's arms in `listed`.
+
+    `exclude` has a collection of names of arms for each user, and `users` is the number of users.
+    """
     if len(exclude) != users:
         raise ValueError(f"exclude must have one collection per user ({users}), got {len(exclude)}")
     where = {name: place for place, name in enumerate(listed.names)}
@@ -135,7 +143,10 @@ def _excluded_by_shard(exclude: Any, listed: _ArmList, users: int) -> dict[int, 
 
 
 def _merge_best(values: np.ndarray, places: np.ndarray, listed: _ArmList, k: int) -> Recommendation:
-    """Choose the k best from the answers of shards: scores and places (n, shards x k), where -1 means no arm."""
+    """Recommend the k best arms to each of n users, by the answers of all shards.
+
+    `values` and `places` (n, shards x k) are scores, and indices into the arms `listed`; an index of -1 means no arm.
+    """
     out = Recommendation([], [])
     ranks = np.where(places >= 0, listed.ranks[places], len(listed.names))
     for scores, where, rank in zip(values, places, ranks, strict=True):

@@ -24,7 +24,10 @@ class Transport(Protocol):
         ...
 
     def send(self, handle: Any, method: str, *args: Any) -> Any:
-        """Call a method of a worker's part, and return the call, on whose answer `gather` waits."""
+        """Call the method named `method` of the worker's part, and return the call.
+
+        `handle` is the worker's handle, and `args` are the arguments. `gather` waits for the answer.
+        """
         ...
 
     def gather(self, calls: list[Any]) -> list[Any]:
