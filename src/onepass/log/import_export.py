@@ -132,9 +132,10 @@ def _make_foreign(record: Record) -> Record:
 
 
 def _count_records(counts: Counter[str], batch: Sequence[Record], seqs: list[int], last: int) -> None:
-    """Add records to the counts by kind.
+    """Add the records of a batch to `counts`, which holds numbers of records by kind.
 
-    A record counts as known if its position is at most `last`, or if it appears twice in the batch.
+    `seqs` are the positions that the store gave them, and `last` is the store's last position before the batch. A
+    record counts as known if its position is at most `last`, or if it appears twice in the batch.
     """
     seen = set[int]()
     for seq, one in zip(seqs, batch, strict=True):
@@ -216,9 +217,10 @@ def _import_events(
 
 
 def _event_records(event: Event, default: float | None, about: list[Any]) -> list[Record]:
-    """Return the further records of an event, beside its decision.
+    """Return the records of an event beside its decision: activation, outcomes and join.
 
-    `about` holds the records about it that the store had already.
+    `default` is the reward in the join of an event without outcomes; with None there is no join. `about` holds the
+    records about the decision that the store had already.
     """
     known = {one.slot or 0 for one in about if isinstance(one, Outcome)}
     joined = any(isinstance(one, Join) and one.count for one in about)
@@ -344,7 +346,7 @@ def export_file(
     Returns
     -------
     int
-        Number of records or events.
+        Number of records written, or of events in the formats of other programs.
     """
     since = check.integer("since", since, 0)
     if format_of(path, format) != OWN:

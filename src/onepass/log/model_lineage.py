@@ -78,7 +78,10 @@ class ModelLineage(msgspec.Struct, kw_only=True):
             self.serving, found.state, found.why, found.served = record.line, SERVING, record.why, True
 
     def _end(self, record: Checkpoint, why: str) -> None:
-        """End the serving model when another model takes over, which has learned the same joins."""
+        """End the serving model when another model takes over, which has learned the same joins.
+
+        `record` is the checkpoint of the model that takes over, and `why` the reason as a sentence.
+        """
         before = self.each.get(self.serving)
         if before is not None and before.number != record.line and before.state == SERVING:
             before.state, before.end, before.why, before.ended = RETIRED, record.through, why, record.seq

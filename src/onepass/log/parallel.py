@@ -52,7 +52,7 @@ class VerificationReport(NamedTuple):
     damages : list of Damage
         Damages of rows. If there are any, nothing else is verified.
     loops : dict
-        For each loop, the result of each of its models by number.
+        Dictionaries {number of the model: `Verified`}, by the name of the loop.
     unplaced : list of str
         Loops that cannot be verified, because the log has no checkpoint of a model to begin with.
     earlier : int
@@ -218,7 +218,11 @@ def _next_task(tasks: deque[Any]) -> Any:
 
 
 def _check_span(store: Store, span: Span | None, progress: Progress) -> RowCheck:
-    """Check the rows of a span; for a span of None, check the store below the level of rows."""
+    """Check the rows at the positions since < seq <= until of a span (since, until).
+
+    For a span of None, check the store below the level of rows. `progress` is called with the number of positions since
+    the last call.
+    """
     if span is None:
         return RowCheck([*store.inspect()], [])
     loops = dict[str, None]()
@@ -233,7 +237,10 @@ def _check_span(store: Store, span: Span | None, progress: Progress) -> RowCheck
 
 
 def _check_piece(store: Store, task: tuple[Piece, int | None], progress: Progress) -> CheckedPiece:
-    """Verify a piece, up to a position."""
+    """Verify the piece in `task`, up to the position in it (None: as far as needed).
+
+    `progress` is called with the number of positions since the last call.
+    """
     piece, until = task
     before = piece.begin
 

@@ -67,7 +67,7 @@ class ParquetStore(Store):
             return seqs
 
     def _find_stored(self, rows: list[Row]) -> dict[tuple[str, str], int]:
-        """Return the positions of those rows that are stored already, by (loop, once)."""
+        """Return the positions of those rows that are stored already, by (loop, `Row.once`)."""
         names = pl.Series("once", [row.once for row in rows if row.once is not None], pl.String)
         found: dict[tuple[str, str], int] = {}
         for segment in self._segments() if len(names) else ():
@@ -204,7 +204,7 @@ class ParquetStore(Store):
         return [found[last] for last in sorted(found)]
 
     def _write(self, first: int, last: int, rows: list[Row]) -> None:
-        """Write a file of rows, completely or not at all."""
+        """Write a file of rows, completely or not at all; `first` and `last` are their positions, and in its name."""
         columns = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         data = io.BytesIO()
         columns.write_parquet(data, compression="zstd", compression_level=LEVEL, row_group_size=PAGE)

@@ -172,7 +172,10 @@ def verify_piece(
 
 
 def _last_learned(piece: Piece, last: int) -> int:
-    """Return the position after which only decisions of a piece's model count, or `last` if there is none."""
+    """Return the position up to which a piece needs all records; later ones matter only as decisions of its model.
+
+    If the piece needs all records to the end of the log, the result is `last`.
+    """
     if piece.end is not None:
         return piece.end
     return last if piece.ended is None else max(piece.ended, *(one.through for one in piece.saved), 0)
@@ -225,7 +228,10 @@ def _concerns(row: Row, line: int) -> bool:
 
 
 def _add_earlier_decisions(fold: Fold, end: int | None) -> None:
-    """Add the earlier decisions that are joined up to the position `end`, by one pass over the log."""
+    """Give `fold` the decisions before its position whose joins come after it, up to the position `end`.
+
+    None means the end of the log, which is read once.
+    """
     made, joined = set[str](), dict[str, None]()
     for row in fold.store.rows(fold.through, end, ("decision", "join"), fold.loop):
         if row.event is not None and row.kind == "decision":
@@ -246,7 +252,10 @@ def read_checkpoint(store: Store, seq: int) -> Checkpoint:
 
 
 def _make_boundary(store: Store, through: int, seq: int) -> Boundary:
-    """Return the boundary at a checkpoint; its model is read only when its number of rows is needed."""
+    """Return the boundary at the checkpoint at position `seq`, whose model has learned up to the position `through`.
+
+    The model is read only when its number of rows is needed.
+    """
 
     @cache
     def rounds() -> int:

@@ -193,9 +193,10 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     predicted, spreads : dict of str to list of float, default None
         Predicted outcomes of all arms and their standard errors, as in `onepass.Decision`.
     costs : dict, default None
-        Costs of arms (what a choice is expected to add to an outcome), by outcome and index of the arm.
+        Costs of arms (what a choice is expected to add to an outcome): {outcome: {index of the arm as text: cost}}.
     weights : dict, default None
-        Weights of the reward, of outcomes and of arms. The price of a budget is minus its weight.
+        Weights {"reward": weight, outcome: weight, "arms": {arm: number added to its score}}. The price of
+        a budget is minus its weight.
     mixture : dict, default None
         Parts of a mixture with a baseline, as in `onepass.Decision`: "share", "place", "baseline", "policy", and
         "expected" if the share depends on the model.

@@ -162,7 +162,10 @@ class Fold:
         return count
 
     def checkpoint(self, time: int, **fields: Any) -> Checkpoint:
-        """Return a checkpoint record with the learned model; `fields` are further fields, such as `state`."""
+        """Return a checkpoint record with the learned model.
+
+        `time` is its time in microseconds of Unix time, and `fields` are further fields, such as `state`.
+        """
         data = files.to_bytes(self.bandit)
         digest = hashlib.sha256(data).hexdigest()
         fields = {"loop": self.loop, "time": time, "line": self.line, **fields}
@@ -277,7 +280,10 @@ class Fold:
         return [arm for arm in self.rewarded if arm in known and isinstance(arm, str)]
 
     def _correct(self, corrections: list[Join]) -> int:
-        """Learn corrections of rows that this model has learned, if it is linear in rewards or they are censored."""
+        """Learn corrections of rows that this model has learned, if it is linear in rewards or they are censored.
+
+        Returns the number of corrections that were skipped because their decisions were erased.
+        """
         passed, linear = 0, is_linear(self.bandit)
         for join in [one for one in corrections if linear or one.how == CENSORED]:
             about = self.store.find(self.loop, join.id)
@@ -299,7 +305,7 @@ class Fold:
         return passed
 
     def _arms_not_evicted(self, learned: int, now: int, arms: list[Any]) -> list[bool]:
-        """Return for each arm True if the model has kept it between two positions of the log."""
+        """Return for each arm True if the model has kept it from the position `learned` of the log to `now`."""
         evicted = {arm for one in self.store.read(learned, now, ("eviction",), self.loop) for arm in one.arms}
         return [not evicted or arm not in evicted for arm in arms]
 
@@ -349,7 +355,10 @@ def lesson_from_record(record: Decision) -> Decided:
 
 
 def _outcome_fields(record: Decision) -> dict[str, Any]:
-    """Return what learning needs of a decision with outcomes: predictions and prices."""
+    """Return the fields of a `onepass.Decision` with outcomes that learning needs: predictions and prices.
+
+    The result is {} for a decision without named outcomes.
+    """
     if record.predicted is None:
         return {}
     return outcomes_from_json({name: getattr(record, name) for name in OUTCOME_FIELDS}, len(record.offered or ()))

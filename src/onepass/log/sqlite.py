@@ -152,7 +152,7 @@ class SqliteStore(Tables):
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         """Erase the rows of a subject and of events, overwrite their pages on disk, and empty the write-ahead log.
 
-        Returns the number of rows.
+        `events` are pairs (loop, id of a decision). Returns the number of rows.
         """
         count = super().erase(subject, events)
         with self.checkpointer.pause(), self._alone, self._asking, self._translate_errors():

@@ -86,8 +86,8 @@ class Store(ABC):
     def erase(self, subject: str, events: Collection[tuple[str, str]] = ()) -> int:
         """Replace the rows about a subject, such as a user, about its decisions, and about `events`.
 
-        `events` are pairs (loop, event). A new row, of kind `forgotten`, keeps only the position, time, loop and kind
-        of the old row. Returns the number of replaced rows.
+        `events` are pairs (loop, id of a decision). A new row, of kind `forgotten`, keeps only the position, time, loop
+        and kind of the old row. Returns the number of replaced rows.
         """
 
     @abstractmethod

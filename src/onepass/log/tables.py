@@ -221,7 +221,7 @@ def padded_parts(names: list[Name]) -> Iterator[list[Name]]:
 
 
 def find_places(connection: Connection, rows: list[Row]) -> dict[tuple[str, str], int]:
-    """Return the positions of the rows in the database that have the unique keys of these rows."""
+    """Return the positions of those rows that the database has already, by (loop, `Row.once`)."""
     wanted: dict[str, list[str]] = {}
     for row in rows:
         if row.once is not None:

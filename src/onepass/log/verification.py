@@ -398,14 +398,14 @@ def digest_from_checkpoint(record: Checkpoint) -> SavedDigest:
 
 
 def _differing_fields(bandit: Any, record: Decision, fields: Iterable[str]) -> tuple[str, ...]:
-    """Return the fields of a decision that differ when it is repeated."""
+    """Return the names, among `fields`, of the fields of a decision that differ when `bandit` repeats it."""
     found = Decision.from_decision(repeat_decision(bandit, record), loop=record.loop, time=record.time)
     bits = msgspec.json.encode
     return tuple(name for name in fields if bits(getattr(found, name)) != bits(getattr(record, name)))
 
 
 def _canary_differences(bandit: Any, record: Decision) -> tuple[str, ...]:
-    """Return the field of a candidate's choice if the choice differs when it is repeated."""
+    """Return ("canary",) if a candidate's choice differs when the candidate, `bandit`, repeats it, else ()."""
     assert record.canary is not None
     found = repeat_decision(bandit, record)
     same = (found.probabilities.tolist(), found.places[0]) == (record.canary.probabilities, record.canary.place)

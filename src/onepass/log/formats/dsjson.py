@@ -113,7 +113,10 @@ def read(
 
 
 def _event_from_line(line: bytes, loop: str, name: str, lazy: bool) -> Event:
-    """Parse the event of a line, called `name` if it has no id. Raises ValueError for a line without a decision."""
+    """Parse the event of a line, called `name` if it has no id. Raises ValueError for a line without a decision.
+
+    `loop` is the name of the loop for its records. With `lazy`, features stay JSON in a `msgspec.Raw`.
+    """
     one = decoders[lazy].decode(line)
     if one.context is NOTHING:
         raise ValueError("there is no decision: the key c is missing")
@@ -135,7 +138,10 @@ def _event_from_line(line: bytes, loop: str, name: str, lazy: bool) -> Event:
 
 
 def _event_from_cb(one: Line, common: dict[str, Any]) -> Event:
-    """Make the event of a CB line."""
+    """Make the event of the line `one` of a contextual bandit (CB), which has one slot.
+
+    `common` holds the fields of the `Decision` that lines of all kinds have, by name.
+    """
     ranking, p = [action - 1 for action in one.ranking], one.probabilities
     if ranking and sorted(ranking) != list(range(len(ranking))):
         raise ValueError("a must be a ranking of all actions, from 1")
@@ -175,7 +181,10 @@ def _event_from_cb(one: Line, common: dict[str, Any]) -> Event:
 
 
 def _event_from_ccb(one: Line, slots: list[Slot], common: dict[str, Any]) -> Event:
-    """Make the event of a CCB line."""
+    """Make the event of the line `one` of a conditional contextual bandit (CCB), which has several slots.
+
+    `slots` are the line's slots. `common` holds the fields of the `Decision` that lines of all kinds have, by name.
+    """
     if not slots or not all(slot.actions and len(slot.actions) == len(slot.probabilities) for slot in slots):
         raise ValueError("_outcomes must have slots with as many _p as _a, at least one")
     size = 1 + max(max(slot.actions) for slot in slots)
@@ -225,7 +234,11 @@ def _count_actions(context: Any) -> int:
 
 
 def _extra_fields(one: Line, propensity: float | None = None) -> dict[str, Any] | None:
-    """Return the keys of a line for which records have no field; None if there are none."""
+    """Return the keys of a line for which records have no field, with their values; None if there are none.
+
+    They are o, Version, _original_label_cost, and _label_probability if it differs from `propensity`, the probability
+    in the decision's record.
+    """
     found: dict[str, Any] = {}
     if one.outcomes:
         found["o"] = msgspec.json.decode(one.outcomes)
@@ -239,7 +252,10 @@ def _extra_fields(one: Line, propensity: float | None = None) -> dict[str, Any] 
 
 
 def _order_actions(first: int, row: list[float]) -> list[int]:
-    """Return the index that was drawn, then the other indices with positive probability in their order."""
+    """Return the index `first` that was drawn, then the other indices with positive probability in their order.
+
+    `row` (K,) holds the probabilities of all actions.
+    """
     return [first, *(place for place, p in enumerate(row) if p > 0.0 and place != first)]
 
 

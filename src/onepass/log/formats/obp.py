@@ -26,7 +26,8 @@ def events_of(
     Parameters
     ----------
     feedback : dict
-        The arrays. Other keys are ignored. The position of a row in its list is kept in `extra`.
+        The arrays `action`, `reward` and `pscore` (n,), the number `n_actions`, and, if known, `context` (n, dim) and
+        `position` (n,), which is kept in the field `extra` of the decision. Other keys are ignored.
     loop : str, default "imported"
         Name of the loop for its records.
     bad : {"refuse", "skip"}, default "refuse"
@@ -68,6 +69,9 @@ def events_of(
 
 def feedback_of(events: Iterable[Event]) -> dict[str, Any]:
     """Return the `bandit_feedback` of Open Bandit Pipeline for events with one slot each.
+
+    It has the numbers `n_rounds` and `n_actions`, and the arrays `action`, `reward`, `pscore`, `position` and `context`
+    of n_rounds rows; the last two are None if the events have none.
 
     A decision without an outcome has the reward 0. Raises ValueError for several slots, for a decision without its
     propensity or without the arms that were offered, and for contexts in some events only.

@@ -88,7 +88,10 @@ class ColumnNames:
             raise ValueError(f"columns must hold {', '.join(missing)}, got {', '.join(columns)}")
 
     def event(self, row: Row, loop: str, name: str) -> Event:
-        """Return the event of a row (a dictionary of cells); raise ValueError for invalid cells."""
+        """Return the event of a row (a dictionary of cells); raise ValueError for invalid cells.
+
+        `loop` is the name of the loop for its records, and `name` the event's id if the row has none.
+        """
         arm = row[self.arm]
         if self.arms is None:
             if not _is_number(arm):

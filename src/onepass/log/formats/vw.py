@@ -83,7 +83,7 @@ def _is_cb_line(text: str) -> bool:
 
 
 def _split_tag(words: list[str]) -> tuple[list[str], str | None]:
-    """Split the words of a label from its tag."""
+    """Return the words of a label without its tag, and the tag: the last word, if it begins with ', else None."""
     if words and words[-1].startswith("'"):
         return words[:-1], words[-1][1:]
     return words, None
@@ -98,7 +98,11 @@ def _parse_probability(text: str, chosen: bool = True) -> float:
 
 
 def _event_from_cb(text: str, loop: str, at: int, n_arms: int | None) -> Event:
-    """Make the event of a cb line."""
+    """Make the event of a cb line.
+
+    `text` is the line, `at` its number, `loop` the name of the loop for the records, and `n_arms` the number of actions
+    that the line chooses from, None if it is not known.
+    """
     label, bar, features = text.partition("|")
     words, tag = _split_tag(label.split())
     known = [word.split(":") for word in words if word.count(":") == 2]
@@ -115,7 +119,10 @@ def _event_from_cb(text: str, loop: str, at: int, n_arms: int | None) -> Event:
 
 
 def _event_from_block(block: list[tuple[int, str]], loop: str) -> Event:
-    """Make the event of a block of lines, cb_adf or ccb."""
+    """Make the event of a block of lines, in the format cb_adf or ccb.
+
+    `block` holds the number and the text of each line, and `loop` is the name of the loop for the records.
+    """
     shared: dict[str, Any] = {}
     actions: list[Any] = []
     slots: list[tuple[str | None, Any]] = []
@@ -153,7 +160,11 @@ def _event_from_block(block: list[tuple[int, str]], loop: str) -> Event:
 
 
 def _event_from_ccb(contexts: dict[str, Any], slots: list[tuple[str | None, Any]], loop: str, name: str) -> Event:
-    """Make the event of a ccb block."""
+    """Make the event of a ccb block.
+
+    `contexts` holds the shared features and the list `_multi` of the actions' features. `slots` are (label, features)
+    of each slot. `loop` is the name of the loop for the records, and `name` the id of the decision.
+    """
     contexts["_slots"] = [found for _, found in slots]
     count, rows, places, outcomes = len(contexts["_multi"]), [], [], []
     for at, (label, _) in enumerate(slots):
