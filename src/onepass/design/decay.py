@@ -116,7 +116,7 @@ def decay_exact(state: ExactState, factor: float) -> ExactState:
 def scale_left(space: Subspace, factor: float) -> Subspace:
     """Return the subspace with its field `left` multiplied by `factor`.
 
-    `left` bounds how much of the rows outside the subspace was dropped.
+    `left` bounds how far the design would move if the dropped parts of rows outside the subspace were added.
     """
     return Subspace(
         basis=space.basis,

@@ -213,7 +213,10 @@ class Design(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a design from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
+        """Rebuild a design from its saved arguments `params`, further data `extra` and arrays `held`.
+
+        Raises ValueError if they disagree.
+        """
         design = cls(**params)
         design._state = held.take(design.begin(), design.consistent)
         return design

@@ -132,7 +132,10 @@ def replace_parts(
     rows: int,
     sums: Sums,
 ) -> DyadicState:
-    """Return the state with new values in these fields of `DyadicState`; the frozen blocks stay."""
+    """Return the state with new values in the fields named by the arguments; the frozen blocks stay.
+
+    `DyadicState` explains the fields.
+    """
     return DyadicState(
         block=block,
         whole=whole,

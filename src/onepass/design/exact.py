@@ -124,7 +124,10 @@ def init_exact_like(like: np.ndarray, reg: float) -> ExactState:
 
 @compiled
 def replace_counters(state: ExactState, waiting: int, repairs: int, log_det: float) -> ExactState:
-    """Return the state of an exact design with new values in these three fields; arrays were changed in place."""
+    """Return the state of an exact design with other values of `waiting`, `repairs` and `log_det`.
+
+    The caller has changed the arrays in place. `ExactState` explains the fields.
+    """
     return ExactState(
         root=state.root,
         gram=state.gram,

@@ -101,9 +101,10 @@ def truncate_at_size(
 ) -> tuple[np.ndarray, float, Sums]:
     """Truncate a sketch by Frequent Directions: subtract one eigenvalue from all, and keep those above it.
 
-    It is the first negligible eigenvalue from the size-th on, or else the size-th. `spectrum` (n,) holds the
-    eigenvalues without the ridge, descending, each known up to `precision`. Returns the kept eigenvalues (k,), the new
-    ridge, and the new totals of what was cut off.
+    The subtracted one is the first negligible eigenvalue from the size-th on, or else the size-th. `spectrum` (n,)
+    holds the eigenvalues without the ridge, descending, each known up to `precision`. `sums` are the totals of what was
+    cut off before, and `eps` is the machine epsilon; `ridge` and `dim` are not used. Returns the kept eigenvalues (k,),
+    the new ridge, and the new totals.
     """
     least = max(negligible_share(eps) * spectrum[0], precision)
     place = first_below(spectrum[: 2 * rule.size], rule.size, least)
@@ -148,7 +149,10 @@ def subtract_eigenvalue(
 
 @compiled
 def ridge_of(rule: Any, shed: float) -> float:
-    """Return the ridge reg + compensation * shed for the numbers of `rule`; `shed` is the total of all cuts."""
+    """Return the ridge reg + compensation * shed of a sketch whose eigenvalues were cut by `shed` in all.
+
+    The rule holds reg and compensation, the share of the cuts that is added to the ridge.
+    """
     return rule.reg + rule.compensation * shed
 
 
@@ -191,7 +195,10 @@ def with_sketch(state: FrequentDirectionsState, space: Subspace, sums: Sums) -> 
 
 @compiled
 def capacities(size: int, dim: int) -> tuple[int, int]:
-    """Return how many directions the buffer holds: at first, and after it has grown."""
+    """Return how many directions the buffer holds: at first, and after it has grown.
+
+    `size` is the number of directions that a cut keeps, and `dim` the width of a row.
+    """
     return min(2 * size, dim), min(2 * size + max(size // 2, 1), dim)
 
 
@@ -313,7 +320,10 @@ def loss_share(state: FrequentDirectionsState) -> float:
 
 @contract.loss_after.for_state(FrequentDirectionsState)
 def loss_after(state: FrequentDirectionsState, row: np.ndarray, mass: float) -> float:
-    """Return the bound of the sketch's error after one more row, with the cut that the row would cause."""
+    """Return the bound of the sketch's error after one more row, with the cut that the row would cause.
+
+    `mass`, the sum of the squared norms of all rows, is not needed here.
+    """
     space, rule, sums = state.space, state.settings, state.sums
     used, full = space.used, max(2 * rule.size, space.basis.shape[0])
     if used + 1 >= full:

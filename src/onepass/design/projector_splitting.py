@@ -170,7 +170,7 @@ def unwhiten(state: ProjectorSplittingState, z: np.ndarray) -> np.ndarray:
 def join(state: ProjectorSplittingState, q: np.ndarray, scaled: np.ndarray, mass: float) -> ProjectorSplittingState:
     """Return the sketch with more columns in its factors U and V, which change U V^T by scaled^T q (I - U V^T).
 
-    `q` and `scaled` (m, dim) hold rows, and `mass` is the sum of the batch's squared norms.
+    `q` and `scaled` (m, dim) hold rows, and `mass` is the sum of the squared norms of the batch's rows.
     """
     left, right, used = state.left, state.right, state.used
     seen = dot(dot(q, left[:used].T), right[:used])

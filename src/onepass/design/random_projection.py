@@ -96,7 +96,7 @@ def random_sign(seed: int, row: int, place: int) -> float:
 def projection_share(size: int, delta: float) -> float:
     """Return the number xi with ||S^T S - X^T X||_2 <= xi B, with probability 1 - delta, while ||X||_F^2 <= B.
 
-    S is the random projection of the rows X to `size` rows.
+    S is the random projection of the rows X to `size` rows. B is a number that is fixed before the first row.
     """
     return 2.0 * (1.0 / np.sqrt(size) + np.sqrt(1.0 / size + 0.5)) / np.sqrt(size * delta)
 

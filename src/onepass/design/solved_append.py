@@ -26,9 +26,10 @@ def solve_in_halves(state: Any, row: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 @partial(generic, default=True)
 def append_solved(state: Any, row: np.ndarray, half: np.ndarray, direction: np.ndarray, weight: float) -> Any:
-    """Return the state of A + weight x x^T for the row x, given both results of `solve_in_halves(state, row)`.
+    """Return the state of A + weight x x^T for the row x and a weight of at least 0.
 
-    It saves half of the work of `append`.
+    `half` and `direction` are the two results of `solve_in_halves(state, row)`. Reusing them saves half of the work of
+    `append`.
     """
     return append(state, scale_row(row, weight))
 

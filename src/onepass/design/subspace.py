@@ -170,9 +170,10 @@ def with_spectrum(space: Subspace, directions: np.ndarray, spectrum: np.ndarray,
 
 @compiled
 def subspace_from_spectrum(vectors: np.ndarray, values: np.ndarray, ridge: float, least: float) -> Subspace:
-    """Return the subspace of the matrix A with eigenvalues `values` for the rows of `vectors`, and `ridge` elsewhere.
+    """Return the subspace of the matrix A with the eigenvalues `values` (n,), and the eigenvalue `ridge` elsewhere.
 
-    Only eigenvectors whose eigenvalue is above `least` are used.
+    `vectors` (n, dim) holds the eigenvectors as rows. Those whose eigenvalue differs from the ridge by at most `least`
+    are left out.
     """
     kept = 0
     for i in range(values.size):

@@ -124,8 +124,9 @@ def truncate(
 
 @partial(generic, default=True)
 def certificate(rule: Any, sums: Sums, rounded: float) -> float:
-    """Return a bound on ||A - A_hat||_2, the error of a sketch A_hat, from the totals and the rounding error `rounded`.
+    """Return a bound on ||A - A_hat||_2, the error of a sketch A_hat that truncates by `rule`.
 
+    `sums` are the totals of what was cut off, and `rounded` bounds the error by rounding alone.
     By default it is infinite once more than rounding was cut.
     """
     return np.inf if sums.shed > 0.0 or sums.dust >= UNKNOWN else sums.dust + rounded
@@ -133,8 +134,9 @@ def certificate(rule: Any, sums: Sums, rounded: float) -> float:
 
 @partial(generic, default=True)
 def ridge_after(rule: Any, ridge: float, sums: Sums) -> float:
-    """Return the ridge of a sketch once all its cuts add up to `sums`.
+    """Return the ridge of a sketch that truncates by `rule`, once all its cuts add up to `sums`.
 
+    `ridge` is the present ridge.
     By default the ridge does not change; a rule that adds to the ridge what was cut off overrides this.
     """
     return ridge

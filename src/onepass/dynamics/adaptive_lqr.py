@@ -254,7 +254,10 @@ class AdaptiveLQR(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the regulator from saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
+        """Rebuild the regulator from its saved arguments `params`, further data `extra` and arrays `held`.
+
+        Raises ValueError if they disagree.
+        """
         held.take((), lambda found: True)
         arguments = {name: build(part) for name, part in params.items()}
         regulator = cls(arguments.pop("system").copy(), **arguments)

@@ -135,7 +135,8 @@ def noise_scales(state: Any, squares: np.ndarray) -> np.ndarray:
 def radius(state: Any, noise: float, parameter_bound: float, row_bound: float, delta: float) -> float:
     """Return a bound on ||theta_i - theta_i*||_V for all n coordinates in all rounds, with probability 1 - delta.
 
-    `noise`, `parameter_bound` and `row_bound` are bounds on the noise, on ||theta_i*|| and on rows.
+    theta_i is the estimate for coordinate i of the response, theta_i* the true parameter, and V the design. `noise`
+    bounds the noise, `parameter_bound` every ||theta_i*||, and `row_bound` the norms of rows.
     """
     raise TypeError(f"radius is not defined for {type(state).__name__}; register it with radius.for_state(...)")
 

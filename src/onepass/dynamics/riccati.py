@@ -34,6 +34,7 @@ class Regulator(NamedTuple):
 def solve_regulator(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray) -> Regulator | None:
     """Return the optimal regulator of the system x' = a x + b u with the cost x^T q x + u^T r u.
 
+    x has n numbers and u has m, so the shapes are a (n, n), b (n, m), q (n, n) and r (m, m).
     Returns None if no stabilizing gain is found.
     """
     found = _solve_riccati(a, b, q, r, np.zeros((a.shape[0], b.shape[1])))
@@ -48,9 +49,9 @@ def solve_optimistic(
 ) -> Regulator | None:
     """Return the regulator with the least cost over all systems in a confidence set around x' = a x + b u.
 
-    The set holds all matrices Theta with ||(Theta - [a b]) z|| <= radius sqrt(z^T precision^-1 z) for all z. q and r
-    are the matrices of the cost of state and input. Returns None if the set contains systems of any cost, or if the
-    Riccati equations have no solution.
+    The set holds all matrices Theta with ||(Theta - [a b]) z|| <= radius sqrt(z^T precision^-1 z) for all z (n + m,).
+    The cost of a step is x^T q x + u^T r u. The shapes are a (n, n), b (n, m), q (n, n) and r (m, m). Returns
+    None if the set contains systems of any cost, or if the Riccati equations have no solution.
     """
     n, m = b.shape
     certain = solve_regulator(a, b, q, r)
@@ -77,9 +78,9 @@ def solve_optimistic(
 def _solve_riccati(
     a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray, s: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return gain and P of the stabilizing solution, or None if there is none that minimizes the cost.
+    """Return the gain K (m, n) and value P (n, n) of the optimal regulator u = K x; None if no stable one is optimal.
 
-    a, b, q, r and s are the matrices of the system, of the costs of state and input, and of their cross term.
+    The system is x' = a x + b u, and the cost of a step is x^T q x + u^T r u + 2 x^T s u.
     """
     try:
         value = solve_discrete_are(a, b, q, r, s=s)
@@ -92,9 +93,10 @@ def _solve_riccati(
 
 
 def _excess(a: np.ndarray, b: np.ndarray, gain: np.ndarray, slack: np.ndarray, n: int, m: int) -> float:
-    """Return the long-run average of ||v||^2 - beta^2 ||z||_{V^-1}^2, for noise with covariance I.
+    """Return the long-run average of ||v||^2 - z^T slack z, for noise with covariance I.
 
-    It is above 0 if the second control v exceeds its limit.
+    The system is x' = a x + b [u; v], with n states x, m inputs u and a second control v. The gain gives [u; v] from x,
+    and z = [x; u]. The result is above 0 if v exceeds its limit.
     """
     closed = a + b @ gain
     covariance = solve_discrete_lyapunov(closed, np.eye(n))

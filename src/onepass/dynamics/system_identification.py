@@ -388,7 +388,10 @@ class SystemIdentification(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the object from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
+        """Rebuild the object from its saved arguments `params`, further data `extra` and arrays `held`.
+
+        Raises ValueError if they disagree.
+        """
         system = cls(**params)
         system._state = held.take(system._state, system._is_consistent)
         longest = extra["longest"]

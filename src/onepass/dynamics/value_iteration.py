@@ -309,7 +309,7 @@ class OptimisticValueIteration(files.Owner):
         return np.stack([contract.parameter(state) for state in self._rewards])
 
     def _log_dets(self) -> np.ndarray:
-        """Return log det of V_h and of Lambda_h for every step h, (2, H)."""
+        """Return the log determinants of the designs of all H steps, (2, H): of rewards, and of next values."""
         return np.array([[log_det(state.design) for state in self._rewards], np.linalg.slogdet(self._gram)[1]])
 
     def _make_plans(self) -> list[Plan]:
@@ -340,7 +340,10 @@ class OptimisticValueIteration(files.Owner):
         return number
 
     def _next_values(self, h: int, plan: Plan) -> np.ndarray:
-        """Return V_{h+1} of the states after the transitions of step h, with 0 at the end of an episode."""
+        """Return the optimistic value of the next state of every transition learned at step h, (K,).
+
+        `plan` is the plan of step h + 1. The value is 0 at the end of an episode.
+        """
         places = np.array(self._data[h].places)
         out, known = np.zeros(len(places)), places != ENDED
         if known.any():
@@ -408,7 +411,7 @@ class OptimisticValueIteration(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Return the agent with the result of `contents()`: parameters `params`, values `extra` and arrays `held`.
+        """Rebuild the agent from its saved arguments `params`, further data `extra` and arrays `held`.
 
         Raises ValueError if they disagree.
         """

@@ -85,7 +85,8 @@ def guard_of(tail: Tail, practice: Practice, s: Scales, width: float) -> float:
     """Return the smallest scale rho that a row x may have, if its width sqrt(x^T H^-1 x) is `width`.
 
     A row counts with the weight 1 / rho^2 in the design H. With the constants of the theorem, the result is the larger
-    of HEAVY-OFUL's two bounds, otherwise Wang et al.'s bound with the practical radius.
+    of HEAVY-OFUL's two bounds, otherwise Wang et al.'s bound with the practical radius. `tail` holds the constants of
+    the noise, `practice` the practical settings, and `s` the numbers of the round.
     """
     if practice.radius >= 0.0:
         return rho_bound(tail, practice, s, practice.radius, width)

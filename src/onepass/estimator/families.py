@@ -110,9 +110,9 @@ def mean_of_scores(family: Any, values: np.ndarray) -> np.ndarray:
 def to_reward_scale(family: Any, seen: ArmStatistics) -> ArmStatistics:
     """Return the arms' statistics on the scale of rewards, from statistics of scores z = x^T theta.
 
-    mu is the mean function. A confidence half-width beta width becomes the larger of two differences, mu(z + beta
-    width) - mu(z) and mu(z) - mu(z - beta width). An arm that is eliminated by these intervals would also be eliminated
-    by the intervals of z. Without a beta, the width becomes mu'(z) width.
+    mu is the mean function. For an arm with the multiplier beta, the confidence interval z +- beta width gives the
+    half-width max(mu(z + beta width) - mu(z), mu(z) - mu(z - beta width)). An arm that is eliminated by these intervals
+    would also be eliminated by the intervals of z. If beta is 0, the width becomes mu'(z) width.
     """
     means, widths, samples = mean_of_scores(family, seen.means), np.zeros(seen.widths.size), np.empty_like(seen.samples)
     for a in range(widths.size):

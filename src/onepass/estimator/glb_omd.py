@@ -211,7 +211,7 @@ def step_by_glb_omd(
     """Return the weight w and the step size p of a row x in an arm: A += w x x^T and theta += p A^-1 x.
 
     w is the derivative of the mean function after the step. z is x^T theta, q is x^T A^-1 x, and t the number of the
-    row in its arm.
+    row in its arm. The rule keeps no numbers for an arm, so `memory` is empty.
     """
     step = pull(rule.settings, z, q, reward)
     return slope(rule.settings.family, z + step * q), step

@@ -164,9 +164,10 @@ def normalize_row(
 ) -> tuple[float, float, float]:
     """Return three numbers of a row x: the scale rho, the normalized width w, and the limit of the residual.
 
-    `width` is sqrt(x^T V^-1 x) for the design V, rho is at least `least`, and w = width / (rho sqrt(a)). `noise` is the
-    noise estimate before the row, and `known` the one after the row's reward. `common` is True if the reward is one of
-    the usual ones (noise_scale.py).
+    `width` is sqrt(x^T V^-1 x) for the design V, rho is at least `least`, and w = width / (rho sqrt(a)), where a is the
+    `step` of `tail`. `practice` holds `clip` and `floor`, and `s` holds tau_0, t^p and sigma_min. `noise` is the noise
+    estimate before the row, and `known` the one after the row's reward. `common` is True if the reward is one of the
+    usual ones (noise_scale.py).
 
     Residuals are clipped at the threshold tau sigma, with tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor sqrt(1 +
     w^2)). In the theorem sigma = rho = max(nu, sigma_min, least). In practice sigma is the row's own noise scale if it

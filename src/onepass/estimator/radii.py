@@ -110,10 +110,11 @@ def sketch_radius(reg: float, compensation: float, facts: Facts, constants: Cons
         ||A_hat - X^T X|| <= max(reg + c s, (1 - c) s - reg),
         log(det A / det(reg I)) <= d log(1 + s / reg) + m log(1 + T L^2 / (m (reg + s)))
 
-    `facts.sums.shed` is their sigma, the sum of all cuts. `weighted` is the sum of j * cut
-    (design/truncation.py), at most the mass that the cuts took from the trace. `directions` is their m, the
-    largest number of directions that all blocks together may span. They count 2 l of the active block, which
-    lemma 6 proves for blocks without a buffer. Blocks with a buffer hold up to 3 l.
+    d is the width of a row, T the number of rows, and L a bound of their norms. `facts.sums.shed` is their sigma, the
+    sum of all cuts. `facts.sums.weighted` is the sum of j * cut (design/truncation.py), at most the mass that the cuts
+    took from the trace. `facts.directions` is their m, the largest number of directions that all blocks together may
+    span. They count 2 l of the active block, where l is its size; lemma 6 proves this for blocks without a buffer.
+    Blocks with a buffer hold up to 3 l.
     """
     noise, bound, m, shed = constants.noise, constants.parameter_bound, facts.directions, facts.sums.shed
     mass = facts.rounds * constants.row_bound**2
@@ -264,7 +265,7 @@ def confidence_of_dyadic_sketches(
     """Return the confidence radius beta of ridge regression on dyadic blocks over a sketch, from their error bound.
 
     `rounds` is the number of rows learned, `noise` the sub-Gaussian constant of the noise, `parameter_bound` a bound of
-    the parameter's norm, and `row_bound` a bound of the rows' norms.
+    the parameter's norm, `row_bound` a bound of the rows' norms, and `delta` the probability that the radius fails.
     """
     reg = design.settings.reg
     facts = Facts(

@@ -6,7 +6,10 @@ BITS = 53  # of a number from 0 to 1
 
 
 def hash_uniform(text: str, purpose: bytes) -> float:
-    """Return a pseudo-random number in [0, 1) that depends only on the text and the purpose."""
+    """Return a pseudo-random number in [0, 1), a hash of `text` that is keyed by `purpose`.
+
+    Another purpose, of at most 16 bytes, gives an independent number for the same text.
+    """
     digest = hashlib.blake2b(text.encode(), digest_size=8, person=purpose).digest()
     return (int.from_bytes(digest, "little") >> (64 - BITS)) / 2.0**BITS
 

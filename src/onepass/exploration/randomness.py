@@ -30,7 +30,7 @@ def noise_once(pairs: int, size: int, rng: np.random.Generator, slots: int) -> t
     """Draw the random numbers of a single round: normals (pairs, size) and uniforms (2 slots,).
 
     `pairs` is the number of antithetic pairs of draws that the rule uses; 0 if it draws no parameters. `size` is the
-    length of the normal vector of a draw.
+    length of the normal vector of a draw. `slots` is the number of arms to choose, with two uniform numbers for each.
     """
     if pairs == 0:
         return empty_normals(size), uniforms(rng, 2 * slots) if slots else NO_UNIFORMS
@@ -44,7 +44,8 @@ def noise(
     """Draw the random numbers of `rounds` rounds: normals (rounds, pairs, size) and uniforms (rounds, 2 slots).
 
     `pairs` is the number of antithetic pairs of draws that the rule uses; 0 if it draws no parameters. `size` is the
-    length of the normal vector of a draw.
+    length of the normal vector of a draw. `slots` is the number of arms to choose in a round, with two uniform numbers
+    for each.
     """
     if pairs == 0:
         return np.zeros((rounds, 0, size)), uniforms(rng, (rounds, 2 * slots))

@@ -67,7 +67,10 @@ def copy_scratch(state: Any) -> Any:
 
 
 def register_python_fallback(kind: type) -> None:
-    """Let a composition of maps run in Python, part by part, because one of its parts may have no compiled code."""
+    """Let a composition of maps run in Python, part by part, because one of its parts may have no compiled code.
+
+    `kind` is the class of the composition's state.
+    """
     for function in (output_dim, transform_row, transform, update_and_transform):
         implementation: Any = function.dispatch(kind)
         function.register(kind)(getattr(implementation, "py_func", implementation))  # NUMBA_DISABLE_JIT leaves none

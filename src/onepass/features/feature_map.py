@@ -234,7 +234,7 @@ class FeatureMap(files.Owner, ABC):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a map from saved `params`, `extra` and `held`.
+        """Rebuild a map from its saved arguments `params`, further data `extra` and arrays `held`.
 
         Raises ValueError if they do not belong together.
         """

@@ -38,7 +38,10 @@ def _plain(value: Any) -> Any:
 
 
 def _join_values(key: str, one: Any, other: Any) -> Any:
-    """Combine two values of the same key."""
+    """Combine the values `one` and `other` of the same key; raise ValueError if that is impossible.
+
+    Dictionaries are merged, numbers added, and different strings listed. Equal values stay as they are.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
         return merge_records([one, other])
     if _is_number(one) and _is_number(other):

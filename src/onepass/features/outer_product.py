@@ -169,7 +169,7 @@ def fill_product(out: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
 
 @compiled
 def contract_right(vector: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
-    """Write M v into `out` (d_u,), where M (d_u, d_a) is the vector (d_u d_a,) as a matrix."""
+    """Write M v into `out` (d_u,) for v = `right` (d_a,); M (d_u, d_a) is the vector (d_u d_a,) as a matrix."""
     product = dot(vector.reshape(out.size, right.size), right)
     for j in range(out.size):
         out[j] = product[j]

@@ -326,9 +326,10 @@ class Records(files.Owner):
         return SparseRows(starts, np.array(places, np.int64).T.ravel(), float_array(values).T.ravel())
 
     def _append_pairs(self, record: Any, space: Space, places: list[int], values: list[Any]) -> None:
-        """Append the places and values of a record to both lists.
+        """Append the columns of a record's terms to `places`, and their values to `values`.
 
-        Common values are found in a lookup table, others by the names of their terms.
+        `space` has the lookup tables for the keys of the record, which may be nested in another one. Common
+        values are found there, others by the names of their terms.
         """
         strings, numbers = space.strings, space.numbers
         try:
@@ -360,7 +361,10 @@ class Records(files.Owner):
             self._append_value(space, key, value, places, values)
 
     def _append_value(self, space: Space, key: Any, value: Any, places: list[int], values: list[Any]) -> None:
-        """Append the pairs of one value by the names of its terms, and store their places for the next lookup."""
+        """Append the columns and values of the terms of one `value`, stored under `key`, to the two lists.
+
+        They are found by the names of the terms. `space` stores the columns for the next lookup.
+        """
         if isinstance(value, Mapping):
             inner = Space(f"{term_name(space.path, key)}.")
             if any(name.startswith(inner.path) for name in self._known):
@@ -553,7 +557,7 @@ class Records(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the object from saved `params`, `extra` and `held`.
+        """Rebuild the object from its saved arguments `params`, further data `extra` and arrays `held`.
 
         Raises ValueError if they do not belong together.
         """

@@ -87,9 +87,9 @@ def sjlt_row(number: int, size: int, blocks: int, seed: int) -> np.ndarray:
 
 @compiled
 def _sketch_point(state: SketchedNystromState, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Add a point to Phi_pm and Phi_pp in place.
+    """Add a point x to the matrices `pm` and `pp` of the state, in place.
 
-    Returns vectors a and b for which Phi_pp changed by a b^T + b a^T.
+    Returns vectors a and b (s_p,) for which `pp` changed by a b^T + b a^T.
     """
     s = sjlt_row(state.used, state.pp.shape[0], state.blocks, state.seed)
     features, psi, values = state.features, np.zeros(s.size), np.empty(state.used)
@@ -115,7 +115,10 @@ def _sketch_point(state: SketchedNystromState, x: np.ndarray) -> tuple[np.ndarra
 def _make_map(
     state: Any, points: np.ndarray, used: int, vectors: np.ndarray, values: np.ndarray
 ) -> SketchedNystromState:
-    """Return the state with the first `used` points and the eigenpairs `values` and `vectors` of Phi_pp, and with Z."""
+    """Return the state with the first `used` points, and with the map's matrix Z computed again.
+
+    `values` (k,) and `vectors` (k, s_p), as rows, are the eigenpairs of the state's matrix `pp`.
+    """
     left, singular, right = svd(state.pm)
     inner = np.zeros((singular.size, values.size))
     for i in range(singular.size):

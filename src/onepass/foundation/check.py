@@ -47,7 +47,10 @@ def _is_beyond(value: Any) -> bool:
 
 
 def positive(name: str, value: Any, hint: str = "") -> float:
-    """Return `value` as a float, or raise ValueError unless it is finite and above 0; `hint` ends the message."""
+    """Return the argument `name` as a float; raise ValueError unless its `value` is finite and above 0.
+
+    `hint` ends the error message.
+    """
     number = real(name, value, hint)
     if number <= 0.0:
         raise ValueError(f"{name} must be a finite number above 0, got {quote(value)}{'; ' + hint if hint else ''}")
@@ -55,7 +58,10 @@ def positive(name: str, value: Any, hint: str = "") -> float:
 
 
 def real(name: str, value: Any, hint: str = "") -> float:
-    """Return `value` as a float, or raise ValueError unless it is a finite number; `hint` ends the error message."""
+    """Return the argument `name` as a float; raise ValueError unless its `value` is a finite number.
+
+    `hint` ends the error message.
+    """
     try:
         wrong = isinstance(value, np.timedelta64) or not isinstance(value, int | float | np.integer | np.floating)
         number = math.nan if wrong else float(value)
@@ -67,7 +73,7 @@ def real(name: str, value: Any, hint: str = "") -> float:
 
 
 def fraction(name: str, value: Any) -> float:
-    """Return `value` as a float, or raise ValueError unless it is in [0, 1]."""
+    """Return the argument `name` as a float; raise ValueError unless its `value` is in [0, 1]."""
     number = real(name, value)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"{name} must be from 0 to 1, got {quote(value)}")
@@ -75,7 +81,7 @@ def fraction(name: str, value: Any) -> float:
 
 
 def choice(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    """Return `value`, or raise ValueError unless it is one of `allowed`."""
+    """Return the `value` of the argument `name`; raise ValueError unless it is one of `allowed`."""
     simple = value is None or isinstance(value, str | bool | int | float | np.bool_ | np.integer | np.floating)
     if not simple or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {quote(value)}")
@@ -83,10 +89,10 @@ def choice(name: str, value: Any, allowed: tuple[Any, ...]) -> Any:
 
 
 def array(name: str, value: Any, dtype: np.dtype, dims: tuple[int, ...], width: int | None = None) -> np.ndarray:
-    """Return `value` as a C-contiguous array of `dtype`, or raise ValueError.
+    """Return the `value` of the argument `name` as a C-contiguous array of `dtype`, or raise ValueError.
 
-    The number of its dimensions must be one of `dims`, and the length of its last axis `width`. Sparse matrices are
-    made dense. Real numbers and booleans are converted; anything else is refused.
+    The number of its dimensions must be one of `dims`, and the length of its last axis `width`, if given. Sparse
+    matrices are made dense. Real numbers and booleans are converted; anything else is refused.
     """
     if type(value) is np.ndarray and value.dtype == dtype and value.flags.carray:
         out = value
@@ -112,7 +118,7 @@ def array(name: str, value: Any, dtype: np.dtype, dims: tuple[int, ...], width: 
 
 
 def finite_rows(name: str, rows: np.ndarray) -> np.ndarray:
-    """Return `rows` (n, dim) unchanged, or raise ValueError.
+    """Return `rows` (n, dim), the argument `name`, unchanged; or raise ValueError.
 
     Every entry must be finite, and no row may have a norm so large that a product of two rows could overflow.
     """
@@ -124,7 +130,7 @@ def finite_rows(name: str, rows: np.ndarray) -> np.ndarray:
 
 
 def finite(name: str, values: np.ndarray) -> np.ndarray:
-    """Return `values` unchanged, or raise ValueError.
+    """Return the array `values`, the argument `name`, unchanged; or raise ValueError.
 
     Every value must be finite and so small that its product with a row cannot overflow.
     """

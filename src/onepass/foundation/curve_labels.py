@@ -20,10 +20,10 @@ ENDS = "end of a curve"
 
 
 def label_curve(axes: Any, text: str, point: tuple[float, float], color: str, away: float = AWAY, **look: Any) -> None:
-    """Write `text` to the right of the panel, for the curve whose last point is `point`.
+    """Write `text` to the right of the panel `axes`, for the curve of this colour whose last point is `point`.
 
-    `away` is the distance from the panel as a fraction of its width. `arrange_labels` later moves the label to the
-    height of the curve.
+    `away` is the distance from the panel as a fraction of its width. `look` holds further arguments of matplotlib's
+    `annotate`. `arrange_labels` later moves the label to the height of the curve.
     """
     axes.annotate(
         text,

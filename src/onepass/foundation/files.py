@@ -337,7 +337,9 @@ def _place(path: Any) -> Path:
 def read(data: bytes, source: str = "data") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays in the bytes that `to_bytes` made.
 
-    For any other bytes, raises ValueError with one sentence, in which `source` names where the data came from.
+    The header has the keys version, kind (the class name), params and extra, and also parts if an argument of the
+    object had learned. For any other bytes, raises ValueError with one sentence, in which `source` names where the data
+    came from.
     """
     from safetensors import SafetensorError, deserialize
 
@@ -367,7 +369,10 @@ def read(data: bytes, source: str = "data") -> tuple[dict[str, Any], dict[str, n
 
 
 def _other_writer(source: str, version: int, reason: str) -> ValueError:
-    """Make the error for a file written by an earlier version of onepass that this version cannot read."""
+    """Make the error for a file written by an earlier version of onepass that this version cannot read.
+
+    `source` names the file, `version` is the file's format number, and `reason` says why it cannot be read.
+    """
     writer, reader = WRITERS[version], sys.modules[PACKAGE].__version__
     return ValueError(
         f"{source} was written by onepass {writer}; onepass {reader} does not read it: {reason}; learn the model again "

@@ -6,7 +6,10 @@ from typing import Any
 
 
 def make_html(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], notes: Iterable[str] = ()) -> str:
-    """Return a title, a table and notes as HTML. Numbers are aligned to the right."""
+    """Return a title, a table and notes as HTML. Numbers are aligned to the right.
+
+    `head` holds the table's column names, and `rows` its rows of values. Each note is a paragraph.
+    """
     parts = [f"<p><strong>{escape(title)}</strong></p>"] if title else []
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     if body:

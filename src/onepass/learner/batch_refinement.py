@@ -68,7 +68,10 @@ def transform_rows(state, rows):
 
 
 def _cache_blocks(blocks: Blocks, count: int, size: int) -> Blocks:
-    """Return the blocks of features (count, size); if they are small, they are computed once and stored."""
+    """Return the blocks of the features (count, size) of all examples; small ones are computed once and stored.
+
+    `blocks` is a function that yields the slice of a block's examples and their features.
+    """
     if 8 * count * size > HELD:
         return blocks
     held = list(blocks())
@@ -76,13 +79,19 @@ def _cache_blocks(blocks: Blocks, count: int, size: int) -> Blocks:
 
 
 def _logistic_losses(f: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted logistic losses c l(f, y), with y in {-1, 1} given by `signs`."""
+    """Return the logistic losses log(1 + exp(-y f)) of decisions f (n,), each multiplied by its weight.
+
+    `signs` (n,) are the classes y, -1 or 1, and `weights` (n,) the examples' weights.
+    """
     found: np.ndarray = weights * np.logaddexp(0.0, -signs * f)
     return found
 
 
 def _logistic_derivatives(f: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted derivatives c l'(f, y) and c l''(f, y) of the logistic loss by f."""
+    """Return the first and second derivatives by f (n,) of the logistic losses, each multiplied by its weight.
+
+    `signs` (n,) are the classes -1 or 1, and `weights` (n,) the examples' weights.
+    """
     p = 0.5 - 0.5 * np.tanh(0.5 * signs * f)
     return -weights * signs * p, weights * p * (1.0 - p)
 
@@ -92,7 +101,8 @@ def _objective_and_derivatives(
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the penalized loss, its gradient (k,) and its Hessian (k, k) at the weights w (k,).
 
-    `signs` (n,) are the classes -1 or 1, `weights` (n,) the examples' weights, and `reg` the penalty.
+    `blocks` yields the features, `signs` (n,) are the classes -1 or 1, `weights` (n,) the examples' weights, and `reg`
+    the penalty.
     """
     total, gradient, hessian = 0.5 * reg * float(w @ w), reg * w, reg * np.eye(len(w))
     for place, phi in blocks():

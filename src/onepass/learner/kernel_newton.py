@@ -333,7 +333,10 @@ class KernelNewton(Learner):
         return decisions
 
     def _refresh_landmarks(self) -> None:
-        """Choose landmarks again and relearn the last examples, if rows have moved and it lowers their loss."""
+        """Choose landmarks again and relearn the latest examples, if most of them are far from all landmarks.
+
+        Everything stays as it is if the new landmarks do not lower the loss of the later half of these examples.
+        """
         s, size = self._newton_state(self._state), self._newton_state(self._state).phi.size
         if size == s.slope.size + 2 or not has_moved(s):
             return
@@ -410,9 +413,10 @@ class KernelNewton(Learner):
         self._state = self._replace_fields(learned, n_seen=s.n_seen, **kept)
 
     def _relearn(self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Any:
-        """Return the state after the first examples, with the gain and the share of reg that have the least loss.
+        """Return the state after the first examples, with the gain and the penalty that have the least loss.
 
-        `fresh` is a state that has learned nothing.
+        `fresh` is a state that has learned nothing. `gain` is explained in the class; the penalties tried are `reg`
+        times the factors of `penalty_shares`.
         """
         linear, gain, chosen = fresh.slope.size, self.params["gain"], len(rows) >= ENOUGH
         unit = SHORT if fresh.phi.size > linear + 2 and self.params["loss"] != "logistic" else 1.0
@@ -459,7 +463,7 @@ class KernelNewton(Learner):
     def _try_gain(
         self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray, given: float, share: float
     ) -> tuple[Any, float]:
-        """Return the state after the first examples and its loss, with the gain `given` and a share of reg.
+        """Return the state after the first examples and its loss, with the gain `given` and the penalty share * reg.
 
         `fresh` is a state that has learned nothing.
         """
@@ -519,7 +523,7 @@ class KernelNewton(Learner):
     # hooks that `MulticlassNewton` overrides (multiclass_newton.py)
 
     def _signs(self, targets: np.ndarray) -> np.ndarray:
-        """Return the target -1 or 1 of every decision."""
+        """Return `targets` as -1 and 1: (n,) here, and (n, classes) for a learner of several classes."""
         return targets
 
     def _wrap_state(self, newton: Any) -> Any:

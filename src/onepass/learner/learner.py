@@ -361,7 +361,10 @@ class Learner(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild a learner from the saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
+        """Rebuild a learner from its saved arguments `params`, further data `extra` and arrays `held`.
+
+        Raises ValueError if they disagree.
+        """
         learner = cls(**params)
         dim = check.integer("dim", extra["dim"], 0)
         restore_states([learner] if dim else [], dim, held)

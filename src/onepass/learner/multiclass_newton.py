@@ -73,7 +73,10 @@ def _target_sign(place, found):
 
 @compiled
 def _fill_decisions(state, x):
-    """Write f of all classes to state.f and phi to state.newton.phi, and return k(x_last, x)."""
+    """Write f of all classes to state.f, and the features of the row x to state.newton.phi.
+
+    Returns the kernel between x and the previous example; 0 before the first example.
+    """
     newton, votes, f = state.newton, state.votes, state.f
     near = fill_features(newton, x)
     if newton.last_target == NO_CLASS:

@@ -165,7 +165,10 @@ def advance_state(state, design, x, target, vote, times):
 
 @compiled
 def _step_with_weight(state, x, target, times):
-    """Do `step` for an example x with this target, whose loss is multiplied by `times`."""
+    """Return the state after learning an example (x, target), and the prediction made before.
+
+    The loss of the example is multiplied by `times`.
+    """
     f, y = _scaled_decision(state, x), (target - state.center) / state.spread
     design, phi = state.design, state.phi
     u = solve(design, phi)

@@ -77,7 +77,7 @@ def to_dense(rows: Any) -> np.ndarray:
 
 
 def _hash_columns(places: np.ndarray, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the target column of each column index in a count sketch, and its sign.
+    """Return the column, among `columns`, to which a count sketch adds each of the columns `places`, and its sign.
 
     The hash is the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
     """
@@ -90,9 +90,9 @@ def _hash_columns(places: np.ndarray, columns: int, seed: int) -> tuple[np.ndarr
 
 
 def count_sketch(rows: Any, columns: int, seed: int) -> np.ndarray:
-    """Return the count sketch of rows: every column is added to, or subtracted from, one of `columns` sums.
+    """Return the count sketch (n, columns) of rows (n, dim): columns are added to sums, or subtracted.
 
-    Cost: O(non-zeros) for sparse rows.
+    The sum and the sign of a column are hashes with `seed`. Cost: O(non-zeros) for sparse rows.
     """
     count, dim = rows.shape
     out = np.zeros((count, columns))

@@ -75,8 +75,8 @@ def GLBOMD(
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -154,8 +154,8 @@ def GLOC(
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------

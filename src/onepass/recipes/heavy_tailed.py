@@ -79,8 +79,8 @@ def HvtUCB(
     nu : float, default None
         Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
     horizon : int, default None
-        Number of rows that will be learned in all. The clipping thresholds of the papers depend on it. None allows any
-        number. It must be None if `model` is "disjoint".
+        Number of rows that will be learned in all, at least 1. The clipping thresholds of the papers depend on it. None
+        allows any number. It must be None if `model` is "disjoint".
     design : Design, default None
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
@@ -112,8 +112,8 @@ def HvtUCB(
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -178,8 +178,8 @@ def HeavyOFUL(
     nu : float, default None
         Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
     horizon : int, default None
-        Number of rows that will be learned in all. The clipping thresholds of the papers depend on it. None allows any
-        number. It must be None if `model` is "disjoint".
+        Number of rows that will be learned in all, at least 1. The clipping thresholds of the papers depend on it. None
+        allows any number. It must be None if `model` is "disjoint".
     reg : float, default 1.0
         Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
         by the prior variance of an entry of theta.
@@ -202,8 +202,8 @@ def HeavyOFUL(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -264,8 +264,8 @@ def CRTM(
     moment : float, default 1.0
         Upper bound, above 0, of E|r|^(1 + epsilon) of the rewards r, not only of their noise.
     horizon : int, default None
-        Number of rows that will be learned in all. The clipping thresholds of the papers depend on it. None allows any
-        number. It must be None if `model` is "disjoint".
+        Number of rows that will be learned in all, at least 1. The clipping thresholds of the papers depend on it. None
+        allows any number. It must be None if `model` is "disjoint".
     design : Design, default None
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
@@ -284,8 +284,8 @@ def CRTM(
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -340,7 +340,7 @@ def CRMM(
         Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
         it is the pair of the lengths of u and v.
     horizon : int, default None
-        Number of rows that will be learned in all. None allows any number, and needs `repeats`.
+        Number of rows that will be learned in all, at least 1. None allows any number, and needs `repeats`.
     repeats : int, default None
         Plays of an arm in a row, at least 1. None means the paper's O(log horizon).
     design : Design, default None
@@ -357,8 +357,8 @@ def CRMM(
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -418,7 +418,7 @@ def MENU(
     moment : float, default 1.0
         Upper bound, above 0, of E|eta|^(1 + epsilon) of the noise eta. Only `Theory` uses it.
     horizon : int, default None
-        Number of rows that will be learned in all. None allows any number, and needs `repeats`.
+        Number of rows that will be learned in all, at least 1. None allows any number, and needs `repeats`.
     repeats : int, default None
         Plays of an arm in a row, at least 1. None means the paper's O(log horizon). With fewer plays nothing is proved.
     design : Design, default None
@@ -433,8 +433,8 @@ def MENU(
     dtype : {"float64", "float32"}, default None
         Precision of the exact design. None means "float64". Must be None if `design` is given.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -499,8 +499,8 @@ def TOFU(
     moment : float, default 1.0
         Upper bound, above 0, of E|r|^(1 + epsilon) of the rewards r, not only of their noise.
     horizon : int, default None
-        Number of rows that will be learned in all. The clipping thresholds of the papers depend on it. None allows any
-        number. It must be None if `model` is "disjoint".
+        Number of rows that will be learned in all, at least 1. The clipping thresholds of the papers depend on it. None
+        allows any number. It must be None if `model` is "disjoint".
     reg : float, default 1.0
         Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
         by the prior variance of an entry of theta.
@@ -516,8 +516,8 @@ def TOFU(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------

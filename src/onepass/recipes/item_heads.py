@@ -51,8 +51,8 @@ def ItemHeads(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
     design : Design, default None
         Design of the dim + 1 numbers z, such as a sketch for wide rows; it has its own `reg` and `dtype`. None takes
         `Exact`.

@@ -53,10 +53,10 @@ def ItemModels(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default 15000.0
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the argument
-        `time`. With many thousands of items, about ten rows for each item are a good half-life. None forgets nothing,
-        and models then take less memory. The default forgets too fast on a large log: on a million rows it lost 40% of
-        the hits, and learning took 50 times as long as with None. Pass None or a timedelta there.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need the
+        argument `time`. With many thousands of items, about ten rows for each item are a good half-life. None forgets
+        nothing, and models then take less memory. The default forgets too fast on a large log: on a million rows it
+        lost 40% of the hits, and learning took 50 times as long as with None. Pass None or a timedelta there.
 
     Returns
     -------

@@ -41,8 +41,8 @@ def OFUL(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -100,8 +100,8 @@ def LinUCB(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -158,8 +158,8 @@ def LinTS(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------

@@ -74,8 +74,8 @@ def SOFUL(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -156,8 +156,8 @@ def CBSCFD(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -225,8 +225,8 @@ def CBRAP(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -302,8 +302,8 @@ def DBSLinUCB(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------
@@ -395,8 +395,8 @@ def PSILinUCB(
     dtype : {"float64", "float32"}, default "float64"
         "float32" halves the memory.
     half_life : float or timedelta, default None
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
 
     Returns
     -------

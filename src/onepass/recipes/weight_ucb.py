@@ -30,8 +30,8 @@ def WeightUCB(
         Number d of features of a context, at least 1. For contexts given as `Factors`, where a row is x = vec(u v^T),
         it is the pair of the lengths of u and v.
     half_life : float or timedelta, default 1000.0
-        Number of rows, or time, after which a row counts half. With a timedelta, `learn` and `decide` need the
-        argument `time`. None forgets nothing.
+        Number of rows, or time, after which a row counts half, above 0. With a timedelta, `learn` and `decide` need
+        the argument `time`. None forgets nothing.
     reg : float, default 1.0
         Ridge penalty in A, above 0. In a Bayesian model it is the variance of the noise divided by the prior variance
         of an entry of theta.

@@ -202,7 +202,10 @@ class Recommender(files.Owner):
                     )
 
     def _learn_row(self, user: Any, item: Any, time: float | None, amount: float) -> None:
-        """Learn one row: update weights, then counts and history, then the directions of taste if the log has grown."""
+        """Learn one row: update weights, then counts and history, then the directions of taste if the log has grown.
+
+        `user` and `item` are names, `time` is in seconds or None, and `amount` is the weight of the row.
+        """
         person = self._users.get(user)
         if person is None:
             person = self._users[user] = len(self._taken)
@@ -249,7 +252,10 @@ class Recommender(files.Owner):
         self._counts = self._counts._replace(counts=wide)
 
     def _is_due(self, user: int, row: int) -> bool:
-        """Return True if the weights of new or known users learn from a row, the `row`-th of its visit."""
+        """Return True if the weights of the softmax learn from a row, the `row`-th of its visit.
+
+        `user` is 0 for a new user and 1 for a known one.
+        """
         used, share = self._used, 1.0 if user == NEW else 1.0 / row
         used[user] += share
         used[2 + user] += min(1.0, (USED / used[user]) ** 0.5) * share
@@ -259,7 +265,10 @@ class Recommender(files.Owner):
         return True
 
     def _learn_weights(self, taken: np.ndarray, item: int, amount: float) -> None:
-        """Update the weights by one row: a user who had taken the items `taken` took `item`."""
+        """Update the weights by one row: a user who had taken the items `taken` took `item`, all given by index.
+
+        `amount` is the weight of the row.
+        """
         known, user = self.n_items, KNOWN if len(taken) else NEW
         near, sums = likeness = neighbours_of(self._tastes, taken)
         if len(near) > CLOSEST:
@@ -378,7 +387,7 @@ class Recommender(files.Owner):
         return np.zeros(0, np.int64) if person is None else np.array(self._taken[person], np.int64)
 
     def _places(self, names: Any, argument: str) -> list[int]:
-        """Return the indices of those names that are known."""
+        """Return the indices of the known items in `names`; `argument` is the argument's name in messages."""
         listed = _collection(argument, names)
         check_hashable(listed)
         return [self._items[name] for name in listed if name in self._items]
@@ -415,7 +424,10 @@ class Recommender(files.Owner):
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
-        """Rebuild the recommender from `params`, `extra` and `held`; ValueError if they do not belong together."""
+        """Rebuild the recommender from its saved arguments `params`, further data `extra` and arrays `held`.
+
+        Raises ValueError if they do not belong together.
+        """
         new = cls(**params)
         new.n_learned = check.integer("n_learned", extra["n_learned"], 0)
         new._fitted = check.integer("fitted", extra["fitted"], 0, new.n_learned)
@@ -467,7 +479,10 @@ def _is_valid(state: RecommenderState, begun: RecommenderState) -> bool:
 
 
 def _names(argument: str, value: Any) -> list[Any]:
-    """Return the names in a list, array or series, or a list of one name."""
+    """Return the names in a list, array or series, or a list of one name; raise ValueError for unhashable ones.
+
+    `argument` is the argument's name in messages.
+    """
     many = isinstance(value, list) or hasattr(value, "tolist") or hasattr(value, "to_list")
     names = name_list(value, argument=argument) if many else [value]
     check_hashable(names)
@@ -475,7 +490,10 @@ def _names(argument: str, value: Any) -> list[Any]:
 
 
 def _collection(argument: str, value: Any) -> list[Any]:
-    """Return the entries of a list, array, series or set."""
+    """Return the entries of a list, array, series or set as a list; raise ValueError for anything else.
+
+    `argument` is the argument's name in messages.
+    """
     if isinstance(value, str | bytes) or not isinstance(value, Collection) or getattr(value, "ndim", 1) == 0:
         raise ValueError(f"{argument} must hold collections of names, got {check.quote(value)}")
     return list(value)

@@ -108,7 +108,12 @@ def fit_tastes(lengths: np.ndarray, taken: np.ndarray, items: int, before: Taste
 def _fit_neighbours(
     matrix: Any, lengths: np.ndarray, ends: np.ndarray, taken: np.ndarray, degrees: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the most similar items of each item and their similarities, (N, NEIGHBOURS) both."""
+    """Return the most similar items of each item and their similarities, (N, NEIGHBOURS) both.
+
+    `matrix` (users, N) is 1 where a user took an item. `taken` holds the items of one user after the other, `lengths`
+    the number of items of each user, and `ends` the sums of these numbers, from 0 on. `degrees` (N,) counts the users
+    of each item.
+    """
     from scipy import sparse
 
     items = len(degrees)

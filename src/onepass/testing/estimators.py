@@ -117,7 +117,8 @@ def check_estimator(
 def _check_learned(where: str, estimator: Estimator, contexts: np.ndarray, rewards: np.ndarray, arms: Any) -> None:
     """Check that the arm chosen last pays more than the mean arm, and that wrong states are not `consistent`.
 
-    It also checks that the estimator can be rebuilt from its parameters, if its class is registered.
+    It also checks that the estimator can be rebuilt from its parameters, if its class is registered. `where` begins the
+    messages, `arms` (n_rounds,) are the indices of the arms chosen, and `contexts` is not used.
     """
     last = rewards[-1, arms[-1]]
     assert last > rewards[-1].mean(), f"{where}: it ends at an arm that pays {last}, less than the mean"

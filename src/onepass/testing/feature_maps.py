@@ -197,7 +197,10 @@ def _check_map_in_a_bandit(
 
 
 def _check_bandit_refusals(bandit: Any, row: np.ndarray, arm: Any, queries: np.ndarray, where: str) -> None:
-    """Check that bad rows and rewards are refused and change nothing."""
+    """Check that bad rows and rewards are refused and change no count and no score of the rows `queries`.
+
+    `row` is a good row and `arm` the name of its arm, None for a shared model. `where` begins the messages.
+    """
     before, rounds = bandit.copy(), bandit.n_learned
     for bad, reward in ((np.full_like(row, np.nan), 1.0), (row, float("nan")), (row[:-1], 1.0)):
         try:

@@ -169,7 +169,10 @@ def _check_degenerate_streams(make: Callable[[], Learner], dim: int, n_rows: int
 
 
 def _check_copies(learner: Learner, check_same: Callable, rows: np.ndarray, targets: np.ndarray) -> None:
-    """Check that all copies of a learner learn the following rows alike, and independently of each other."""
+    """Check that all copies of a learner learn further rows alike, and independently of each other.
+
+    `check_same(name, learner)` asserts that a learner decides as expected after these rows.
+    """
     before, copies = (
         learner.decision_function(rows),
         {"a copy": learner.copy(), "a pickle": pickle.loads(pickle.dumps(learner))},

@@ -39,12 +39,18 @@ def rows_of_all_kinds(dim: int, n_rows: int, seed: int = 0) -> Iterator[tuple[st
 def assert_close(
     name: str, actual: np.ndarray, expected: np.ndarray, tolerance: float, scale: float | None = None
 ) -> None:
-    """Assert that `actual` equals `expected` up to `tolerance` times `scale`, by default the largest entry."""
+    """Assert that `actual` equals `expected` up to `tolerance` times `scale`, by default the largest expected entry.
+
+    `name` names the compared numbers in the message.
+    """
     size = np.abs(expected).max(initial=0.0) if scale is None else scale
     gap = np.abs(np.asarray(actual) - expected).max(initial=0.0)
     assert gap <= tolerance * size, f"{name}: off by {gap:.3g}, allowed {tolerance:.0e} of {size:.3g}"
 
 
 def summary(member: object, *claims: str) -> str:
-    """Return the sentence that a conformance suite returns if it has found no violation in `member`."""
+    """Return the sentence that a conformance suite returns if it has found no violation in `member`.
+
+    `claims` are the clauses that say what was checked.
+    """
     return f"{member!r} keeps the contract: {'; '.join(claims)}."
