@@ -179,7 +179,7 @@ def needs_ledger(settings: Any) -> bool:
 
 
 def budgets_of(settings: Any) -> dict[str, Budget]:
-    """Return the budgets of a loop by the name of their outcome."""
+    """Return the budgets in the settings of a loop, by the name of the outcome that each limits."""
     return {name: one.budget.budget() for name, one in settings.outcomes.items() if one.budget is not None}
 
 
@@ -210,7 +210,7 @@ def saved_rule(settings: Any) -> Bandit | None:
 
 
 def read_rule(found: Any, folder: Path) -> None:
-    """Replace the path `file` of the baseline, in plain settings, by the field `saved` with the content of the file.
+    """Replace the path `file` of the baseline in `found`, plain settings, by the field `saved` with the file's content.
 
     The file is a saved bandit, and its path is relative to `folder`. Raises ValueError if the file cannot be read.
     """

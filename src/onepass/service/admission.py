@@ -11,7 +11,7 @@ BEARER = "bearer "
 
 
 class Admission:
-    """Access checks of a service, by the keys of each loop, given by name; without any key the service is open."""
+    """Access checks of a service. `keys` maps a loop's name to its keys; if no loop has keys, the service is open."""
 
     def __init__(self, keys: dict[str, Keys]):
         self.keys = keys

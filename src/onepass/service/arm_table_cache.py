@@ -117,7 +117,7 @@ class ArmTableCache:
 
 
 def digest(arms: Any) -> bytes:
-    """Return a hash that identifies the arms of a request."""
+    """Return a hash of 16 bytes that identifies the arms of a request, given as a list or as an `ArmTable`."""
     if isinstance(arms, ArmTable):
         return arms.digest
     return hashlib.blake2b(msgspec.json.encode(arms, order="deterministic"), digest_size=16).digest()

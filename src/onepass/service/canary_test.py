@@ -67,7 +67,10 @@ class CanaryTest:
         self.known: CanaryResult | None = None
 
     def read_log(self, store: Store, loop: str, since: int, until: int) -> None:
-        """Read the decisions of the log after `since`, and their final rewards (joins) up to `until`."""
+        """Read the decisions of a loop after `since`, and their final rewards (joins) up to `until`.
+
+        `store` is the log, and `loop` the loop's name; `since` and `until` are sequence numbers.
+        """
         for record in store.read(since, None, ("decision", "join"), loop):
             if isinstance(record, Decision):
                 self.add_decision(record)

@@ -184,7 +184,10 @@ def newest_checkpoint(folder: Path, store: Store, loop: str, line: int | None = 
 
 
 def list_checkpoints(folder: Path, store: Store, loop: str) -> Iterator[CheckpointMeta]:
-    """Yield the metadata of the checkpoints of a folder, the newest first."""
+    """Yield the metadata of a loop's checkpoints in a folder, the newest first.
+
+    Checkpoints of another log than `store` and damaged files are left out.
+    """
     for place in sorted(folder.glob("*.json"), reverse=True):
         try:
             kept = msgspec.json.decode(place.read_bytes(), type=CheckpointMeta)

@@ -146,7 +146,10 @@ class LimitedProtocol(HttpToolsProtocol):
         return self.cycle is None or self.cycle.response_complete
 
     def end_if_late(self, now: float) -> None:
-        """Close the connection if it takes too long to send a request, or to read the answer."""
+        """Close the connection if it takes too long to send a request, or to read the answer.
+
+        `now` is the present time in seconds of the monotonic clock.
+        """
         if self._unread is not None and now - self._unread > self.limits.answer_seconds:
             self.transport.abort()
         elif self._deadline is not None and now > self._deadline:
@@ -156,7 +159,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._refuse(408, "it took too long to come")
 
     def _refuse(self, status: int, why: str) -> None:
-        """Answer with a status and no body, and close."""
+        """Answer with an HTTP status and no body, and close; `why` is the reason for the service's own log."""
         self._refused, self._deadline = True, None
         self.limits.refuse(status, why)
         wait = b"retry-after: 1\r\n" if status == 503 else b""

@@ -79,7 +79,10 @@ def merge_features(features: list[dict[str, Any]] | None) -> dict[str, Any]:
 
 
 def count_values(value: Any, depth: int = 0) -> int:
-    """Count the values in a record, including nested ones; raise ApiError for nesting deeper than 32."""
+    """Count the values in a record, including nested ones; raise ApiError for nesting deeper than 32.
+
+    `depth` is the depth of `value` in the whole record, 0 for the record itself.
+    """
     if depth > DEEPEST:
         raise bad_argument(f"features must not be nested more than {DEEPEST} times")
     count = 0
@@ -89,5 +92,8 @@ def count_values(value: Any, depth: int = 0) -> int:
 
 
 def warm_up_contexts(names: list[str]) -> dict[str, Any]:
-    """Return example records, on which a bandit decides once so that its code is compiled."""
+    """Return example records of a request and of arms with these names, in the form of `make_records`.
+
+    A bandit decides on them once so that its code is compiled.
+    """
     return make_records({"text": "warm", "number": 1.0}, names, FEW)

@@ -98,10 +98,9 @@ def make_record(
 
 
 def merge_costs(request: DecideRequest, names: list[str], settings: LoopSettings) -> dict[str, dict[str, float]] | None:
-    """Return the known prices of the arms on offer; None without any.
+    """Return the known prices of the arms on offer as {arm: {outcome: price}}; None without any.
 
-    A price in the request counts, else the price in the settings. `names` are the arms on offer. The result maps arms
-    to prices by outcome.
+    A price in the request counts, else the price in the settings. `names` are the arms on offer.
     """
     found: dict[str, dict[str, float]] = {}
     for outcome, one in settings.outcomes.items():

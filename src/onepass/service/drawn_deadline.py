@@ -37,14 +37,20 @@ def draw_age(identity: str, reward: Any) -> float:
 
 
 def draw_deadline(identity: str, time: int, settings: Any) -> int:
-    """Return the time at which a decision without an outcome gets the default reward, in microseconds."""
+    """Return the time at which a decision without an outcome gets the default reward, in microseconds.
+
+    `identity` is the id of the decision, `time` its own time in microseconds, and `settings` the settings of the loop.
+    """
     reward = settings.reward
     age = draw_age(identity, reward) if reward.censored else float(reward.wait)
     return time + round(age * SECOND)
 
 
 def is_conversion(value: float, settings: Any) -> bool:
-    """Return True if an outcome is a conversion, a reward that is learned at once."""
+    """Return True if the value of an outcome is a conversion: a censored reward that is learned at once.
+
+    `settings` are the settings of the loop. Every value but the default reward is a conversion.
+    """
     return bool(settings.reward.censored) and value != settings.default
 
 

@@ -117,6 +117,8 @@ class PolicyAnswer(Answer, frozen=True, kw_only=True):
 class EvaluationAnswer(Answer, frozen=True, kw_only=True):
     """State and results of an evaluation.
 
+    - id: id of the evaluation.
+    - status: "waiting", "running", "done" or "failed".
     - created: Unix time of its start.
     - request: the request for it.
     - rows: number of decisions read so far.
@@ -299,7 +301,10 @@ class Evaluations:
         return replace(todo, status="done", rows=rows, logged=logged, policies=each)
 
     def _update(self, found: EvaluationAnswer, disk_too: bool = True) -> None:
-        """Store the progress of an evaluation; raise EvaluationCancelled if it was deleted meanwhile."""
+        """Store the progress of an evaluation; raise EvaluationCancelled if it was deleted meanwhile.
+
+        It is stored in memory and, if `disk_too` is True, in the evaluation's file.
+        """
         with self._lock:
             if found.id not in self._held:
                 raise EvaluationCancelled
@@ -412,7 +417,7 @@ def finite_or_none(value: float | None) -> float | None:
 
 
 def finite_limits(limits: Any) -> list[float] | None:
-    """Return two limits if they are finite, else None."""
+    """Return `limits`, a lower and an upper limit, as a list if both are finite, else None."""
     return [*limits] if all(map(math.isfinite, limits)) else None
 
 

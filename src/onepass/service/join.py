@@ -192,7 +192,7 @@ class Joiner:
                 heapq.heappush(self._due, (waiting.due, waiting.seq, outcome.id))
 
     def _corrects(self, record: Outcome) -> bool:
-        """Return True if a late outcome corrects what was learned."""
+        """Return True if `record`, an outcome after the deadline, corrects the reward that was learned."""
         reward = self.settings_at(record.seq).reward
         return reward.censored or reward.late == "correct"
 
@@ -238,9 +238,11 @@ class Joiner:
     def _late_changes(
         self, late: dict[str, int], find_change: Callable[[list[Any], LoopSettings], Any]
     ) -> Iterator[tuple[str, Any, LoopSettings]]:
-        """Yield the decisions of `late` whose change must be stored, with the change and the settings of their join.
+        """Yield the ids of decisions in `late` whose rewards must change, with the change and their join's settings.
 
-        A decision without a change leaves `late`. One that is yielded counts as sent from then on.
+        The keys of `late` are ids of decisions with late outcomes. `find_change` returns the change from a decision's
+        records and the settings, None for none; such a decision is removed from `late`. A decision that is yielded
+        counts as sent from then on.
         """
         for identity in [*late] if self._store is not None else ():
             if identity in self._waiting or identity in self._sent:
@@ -371,7 +373,10 @@ class Joiner:
         return joins
 
     def _join(self, identity: str, waiting: PendingDecision, now: int) -> Join | None:
-        """Make the join of a decision, or return None if nothing is learned from it."""
+        """Make the join of a decision (the record of its final rewards), or return None if nothing is learned from it.
+
+        `identity` is the id of the decision, `waiting` its outcomes so far, and `now` the time in microseconds.
+        """
         rule = self.settings.reward
         if not waiting.active:
             self.counts["lapsed"] += 1

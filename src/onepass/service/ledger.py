@@ -316,7 +316,11 @@ class Ledger:
     # ---- restart ----
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state of the ledger as data for JSON, for a checkpoint."""
+        """Return the state of the ledger as data for JSON, for a checkpoint.
+
+        "pacing" holds the budgets, "promise" the baseline, "study" the A/B test, and the other keys the counts and
+        records that they need. `restore` takes the result.
+        """
         with self._lock:
             return {
                 "pacing": None if self.pacing is None else self.pacing.to_dict(recent=False),
@@ -362,7 +366,10 @@ class Ledger:
     # ---- how it is ----
 
     def budgets(self) -> dict[str, dict[str, Any]]:
-        """Return the state of every budget, by its outcome, as data for JSON."""
+        """Return the state of every budget, by its outcome, as data for JSON.
+
+        The keys of a state are the fields of `onepass.bandit.budget.Spending`, such as "spent" and "left".
+        """
         with self._lock:
             if self.pacing is None:
                 return {}
@@ -371,7 +378,8 @@ class Ledger:
     def guard(self) -> dict[str, Any] | None:
         """Return the state of the comparison with the baseline, as data for JSON: rewards, limits and guardrail tests.
 
-        Returns None without a baseline.
+        The keys are the fields of `GuardReport` and "guardrails", which holds "stopped", "evidence" and "needed" by
+        outcome. Returns None without a baseline.
         """
         with self._lock:
             if self.promise is None:
@@ -383,7 +391,10 @@ class Ledger:
             return {**self.promise.report()._asdict(), "guardrails": tests}
 
     def ab_test(self) -> dict[str, Any] | None:
-        """Return the answer of the loop's A/B test as data for JSON; None if it has no test."""
+        """Return the answer of the loop's A/B test as data for JSON; None if it has no test.
+
+        The keys are "leader", "enough", "sentence", "contrasts", "decisions" and "certainty".
+        """
         with self._lock:
             if self.study is None:
                 return None
@@ -413,7 +424,10 @@ def baseline_place(baseline: Baseline, names: list[str], context: Any, eligible:
 
 
 def _amounts(predicted: Mapping[str, Any], place: int) -> dict[str, float]:
-    """Return the amounts that were predicted for the arm at `place`, by outcome."""
+    """Return the amounts that were predicted for the arm with the index `place`, by outcome.
+
+    `predicted` maps outcomes to the predicted amounts of all arms.
+    """
     return {name: float(each[place]) for name, each in predicted.items()}
 
 

@@ -108,7 +108,7 @@ class Loop:
     def _scan(self, since: int, known: int) -> int:
         """Add the records after `since` to the joiner, and those after `known` to the state and the ledger.
 
-        Returns the last time.
+        Both are sequence numbers. Returns the time of the last record in microseconds, 0 if there is none.
         """
         last = 0
         for record in self.store.read(min(since, known), None, None, self.name):
@@ -123,7 +123,7 @@ class Loop:
         return last
 
     def _load_ledger(self, found: Any) -> Ledger:
-        """Return the ledger of a checkpoint, or at the beginning of the log."""
+        """Return the ledger of the checkpoint `found`; a new one if there is no checkpoint, or no ledger in it."""
         ledger = Ledger(lambda identity: self.store.find(self.name, identity))
         if found is None or found.kept.ledger is None:
             return ledger
@@ -413,7 +413,10 @@ class Loop:
         return next((record for record in found if isinstance(record, Decision)), None)
 
     def _decide(self, request: DecideRequest, identity: str, print: str, result: ResultSink) -> None:
-        """Make a decision, or find the earlier one of the id."""
+        """Make a decision, or find the earlier one with the id `identity`, and set its record in `result`.
+
+        `print` is the fingerprint of the request.
+        """
         loop_state = self.loop_state
         assert loop_state.settings is not None
         copies, now = self.learner.copies, self.clock()
@@ -485,7 +488,12 @@ class Loop:
         return self.learner.problem
 
     def numbers(self) -> dict[str, float]:
-        """Return the counters of this process, and sequence numbers of the log, by name."""
+        """Return the counters of this process, and sequence numbers of the log, by name.
+
+        "last" is the last sequence number written, "through" the last one learned. "waiting" counts decisions that wait
+        for outcomes, "rounds" rows that the model has learned, and "lag" groups of records not yet learned. The other
+        names are "learned", "commits", "model", "alarms", "checkpoint_failed" and "evicted".
+        """
         return {
             "waiting": len(self.joiner),
             "learned": self.learner.learned,

@@ -81,6 +81,9 @@ def settings_record(
 ) -> dict[str, Any]:
     """Return the content of a settings record, as plain data.
 
+    The keys are "from", "loop" (the settings) and the version of onepass; with `wanted` also "wanted", "line" and
+    "at_once".
+
     `origin` says where the settings come from. `wanted` are the settings of a model that is to take over, with the
     number `line`; None without one. `at_once` is True if it takes over as soon as it has learned the log.
     """

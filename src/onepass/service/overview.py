@@ -272,7 +272,12 @@ class Overview:
         return msgspec.json.encode(self.sums)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the monitoring page shows, as data for JSON."""
+        """Return what the monitoring page shows about the log, as data for JSON.
+
+        "counts" has the numbers of records by kind, "arms" the number of arms, "value" the estimated values of three
+        policies, "pieces" the sums over spans of time (`piece_to_json`), and "drift" the alarms. The other keys are
+        single numbers and texts.
+        """
         self._close()
         sums, worth = self.sums, self.policy_gain
         word, sentence = verdict(worth, sums.first if sums.steady else None)

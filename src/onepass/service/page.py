@@ -137,7 +137,7 @@ def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[f
 
 
 def example_request(settings: LoopSettings) -> dict[str, Any]:
-    """Return an example of a request for a decision, as data for JSON."""
+    """Return an example of a request for a decision, as data for JSON with the keys "context" and "arms", if needed."""
     if takes_records(settings):
         context, features = {"country": "de"}, None
     else:
@@ -162,7 +162,8 @@ def ones_like(sizes: Sizes) -> Any:
 def model_info(loop: Loop) -> dict[str, Any]:
     """Return a description of a loop's model: recipe, bytes of memory, error bound of its sketch, and trust.
 
-    "trust" has the smallest and the largest trust of an arm in a warm start, None without one.
+    The keys are "recipe", "memory", "error_bound" (None for a model without a sketch) and "trust". The last one has the
+    smallest and the largest trust of an arm in a warm start, None without one.
     """
     bandit = loop.learner.fold.bandit
     trust = [*bandit.trust.values()]
@@ -179,7 +180,11 @@ def model_info(loop: Loop) -> dict[str, Any]:
 
 
 def event_json(loop: Loop, identity: str) -> bytes:
-    """Return the records about a decision and its explanation as JSON; raise ApiError if there are none."""
+    """Return the records about a decision and its explanation as JSON; raise ApiError if there are no records.
+
+    The keys are "id" (`identity`), "records", "decision", the answer of the API, and "explanation". If there is no
+    explanation, "unexplained" says why.
+    """
     records = loop.store.find(loop.name, identity)
     if not records:
         raise ApiError(404, "EventNotFound", f"the log has nothing about {check.quote(identity)}")
@@ -228,7 +233,7 @@ def column_names(settings: LoopSettings) -> list[str] | None:
 
 
 def explanation_to_dict(found: Explanation) -> dict[str, Any]:
-    """Return the largest terms of the explanation `found` as data for JSON."""
+    """Return the explanation `found` as data for JSON, with the keys of its `to_dict`, but only the largest terms."""
     whole = found.to_dict()
     whole["terms"] = [term._asdict() for term in found.top(TERMS)]
     if found.difference is not None:

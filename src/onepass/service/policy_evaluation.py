@@ -111,7 +111,10 @@ class LearningPolicy:
 
 
 def bandit_probabilities(bandit: Any, decision: Decision) -> np.ndarray:
-    """Return a bandit's probabilities (K,); raise ValueError for a decision logged without its context."""
+    """Return a bandit's probabilities (K,) of the arms of a logged decision.
+
+    Raises ValueError for a decision logged without its context.
+    """
     if decision.contexts is None:
         raise ValueError(f"decision {decision.id} was logged without what was offered")
     found: np.ndarray = repeat_decision(bandit, decision).probabilities
@@ -193,7 +196,10 @@ def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> 
 
 
 def read_changes(store: Store, loop: str, since: int) -> dict[str, float]:
-    """Return by how much corrections changed the first slot's reward after it was learned, by decision id."""
+    """Return by how much corrections changed the first slot's reward after it was learned, by decision id.
+
+    Only corrections of censored rewards after the sequence number `since` are counted.
+    """
     changes: dict[str, float] = {}
     for record in store.read(since, None, ("join",), loop):
         if isinstance(record, Join) and record.how == CENSORED:

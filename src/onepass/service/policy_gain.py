@@ -93,7 +93,7 @@ class PolicyGain:
         self._weights = np.zeros(POLICIES) if state is None else np.array(state["weights"], float)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state of the estimates as data for JSON."""
+        """Return the state of the estimates as data for JSON: "rows", "sums", "cut" and "weights"."""
         return {
             "rows": self.rows, "sums": self._averages.sums.tolist(), "cut": self._cut.tolist(),
             "weights": self._weights.tolist(),
@@ -171,7 +171,10 @@ class PolicyGain:
         return GainEstimate(span * min(max(gain, lower), upper), span * lower, span * upper, unseen)
 
     def _cuts(self, policy: int) -> Iterator[tuple[int, float, float]]:
-        """Yield for each cut the index of its first average, the cut, and the mean probability that it takes."""
+        """Yield for each cut the index of its first average, the cut, and the mean probability that it removes.
+
+        A cut is a value at which importance weights are cut. `policy` is 0 for the first arm, 1 for a uniform choice.
+        """
         for place, c in enumerate(CUTS):
             missing = float(self._cut[policy * len(CUTS) + place]) / max(self.rows, 1)
             yield 3 + policy * PER_POLICY + PER_CUT * place, c, missing

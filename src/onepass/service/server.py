@@ -132,7 +132,7 @@ def serve(
 def server_options(
     certificate: Path | str | None, private_key: Path | str | None, limits: ConnectionLimits
 ) -> dict[str, Any]:
-    """Return the options of the HTTP server uvicorn.
+    """Return the keyword arguments of the HTTP server uvicorn, by name.
 
     `certificate` and `private_key` are files for TLS, or None. `limits` are the limits of connections.
     """

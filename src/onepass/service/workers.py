@@ -94,7 +94,7 @@ class WorkerHandle:
         self._replies.put((kind, number, payload))
 
     def refuse(self, number: int, error: BaseException) -> None:
-        """Answer a request of the worker with an error. Any thread may call it."""
+        """Answer request `number` of the worker with an error. Any thread may call it."""
         refused = api_error_from(error) if isinstance(error, Exception) else ApiError(500, "InternalError", str(error))
         self.reply(Kind.REFUSED, number, msgspec.msgpack.encode(Refusal.from_error(refused)))
 
@@ -360,7 +360,7 @@ class Workers:
 
 
 def clock_origin(loop: Loop) -> tuple[int, int]:
-    """Return the start of a loop's clock, which the clocks of worker processes share."""
+    """Return the start of a loop's clock (`Clock.origin`), which the clocks of worker processes share."""
     assert isinstance(loop.clock, Clock)
     return loop.clock.origin
 
@@ -407,7 +407,7 @@ def make_scope(request: Relayed) -> dict[str, Any]:
 
 
 def stop_process(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Wait some seconds for the end of a process, then kill it."""
+    """Wait at most `seconds` for the end of a process, then kill it."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

@@ -249,7 +249,7 @@ class Writer(threading.Thread):
         self._behind = False
 
     def _count(self, placed: Iterable[tuple[int, Record]]) -> None:
-        """Let new records take effect, in this order."""
+        """Let new records take effect, in this order; `placed` holds pairs (sequence number, record)."""
         told = []
         with self.counting:
             for seq, record in placed:

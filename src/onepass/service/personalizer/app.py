@@ -160,7 +160,10 @@ def parse_path(request: Request) -> tuple[str | None, bool, list[str]]:
 
 
 def find_operation(method: str, segments: list[str]) -> tuple[Operation, tuple[str, ...]]:
-    """Return the operation of a path and a method, and the variable segments. Raises Problem if there is none."""
+    """Return the operation of a method and of the `segments` of a path, and those segments that the caller chose.
+
+    Raises Problem if there is no such operation.
+    """
     known = False
     for one in OPERATIONS:
         pattern = one.path.split("/")

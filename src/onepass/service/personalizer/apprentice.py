@@ -16,7 +16,9 @@ from onepass.service.personalizer.times import format_time
 def apprentice_metrics(loop: Loop, since: int) -> dict[str, Any]:
     """Return how often the model's best arm was shown, and the rewards of these decisions, in Personalizer's form.
 
-    Only decisions since the time `since`, in microseconds, whose final rewards have come are counted.
+    Only decisions since the time `since`, in microseconds, whose final rewards have come are counted. The keys are
+    "startTime", "lastProcessedEventTime", "numberOfEvents", "numberOfImitatedEvents", "sumOfRewards" and
+    "sumOfImitatedRewards".
     """
     events, imitated, rewards, earned, last = 0, 0, 0.0, 0.0, since
     waiting: dict[str, bool] = {}

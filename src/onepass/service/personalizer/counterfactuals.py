@@ -79,7 +79,7 @@ class PolicyRun:
 
 
 class PendingWeights:
-    """Decision whose reward has not come yet, with each policy's probabilities."""
+    """Decision whose reward has not come yet, with the probabilities (K,) of its arms for each policy, `chances`."""
 
     def __init__(self, decision: Decision, chances: list[np.ndarray]):
         self.decision, self.chances = decision, chances

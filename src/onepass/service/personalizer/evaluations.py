@@ -177,7 +177,11 @@ def make_policies(loop: Loop, chosen: list[tuple[str, str, str]]) -> list[Policy
 
 
 def run_evaluation(loop: Loop, policies: list[PolicyRun], begins: int, ends: int) -> dict[str, Any]:
-    """Evaluate policies on the decisions from `begins` to `ends`, in microseconds, and return the results."""
+    """Evaluate policies on the decisions from `begins` to `ends`, in microseconds, and return the results.
+
+    The keys are "policies", a list of results, "optimalPolicy", the name of the best policy, and "description", the
+    reasons against trust in results. Raises ValueError if no decision has its reward.
+    """
     if weigh_policies(loop, policies, begins, ends) == 0:
         raise ValueError("no decision of that time has its reward yet")
     least, largest = loop.settings.reward.range
@@ -268,16 +272,18 @@ def policy_summary(m: Moments, range: list[float], time: str) -> dict[str, Any]:
 def buckets(policy: dict[str, Any], begins: int, ends: int) -> dict[int, Moments]:
     """Return the sums (`Moments`) of every five minutes from `begins` to `ends`, by the number of the interval.
 
-    Times are in microseconds.
+    `policy` is a result in the list "policies" of `run_evaluation`. Times are in microseconds.
     """
     found = {int(number): Moments(**moments) for number, moments in policy["buckets"].items()}
     return {at: moments for at, moments in found.items() if begins // BUCKET <= at <= ends // BUCKET}
 
 
 def series(policy: dict[str, Any], begins: int, ends: int, step: int, rolling: bool) -> list[dict[str, Any]]:
-    """Return estimates of a policy's value over time, one for each step.
+    """Return estimates of a policy's value over time, one for each step with rows.
 
-    An estimate uses the rows of the step alone if `rolling`, else all rows up to the step's end.
+    `policy` is a result of `run_evaluation`, and `begins`, `ends` and `step` are in microseconds. An estimate has the
+    keys "timeStamp", "expectedReward" and "confidenceInterval". It uses the rows of the step alone if `rolling`, else
+    all rows up to the step's end.
     """
     steps: dict[int, Moments] = {}
     for at, moments in sorted(buckets(policy, begins, ends).items()):

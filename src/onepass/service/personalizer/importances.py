@@ -66,7 +66,8 @@ async def delete(call: Call) -> Response:
 def feature_scores(loop: Loop, begins: int, ends: int) -> list[dict[str, Any]]:
     """Return features with their scores, the largest first, from decisions from `begins` to `ends`.
 
-    Both are times in microseconds of Unix time.
+    Both are times in microseconds of Unix time. A feature has "namespace", "featureName" and "score", its share of all
+    contributions in percent.
     """
     model, total = loop.learner.snapshot, Counter[str]()
     for record in sample_decisions(loop, begins, ends):

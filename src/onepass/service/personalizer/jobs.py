@@ -40,8 +40,8 @@ class Jobs:
     def start(self, said: dict[str, Any], work: Work) -> None:
         """Start a job.
 
-        `said` describes the job, with its id; the fields that `work` returns are added to the description. Raises
-        Problem if the id is taken.
+        `said` describes the job, with its id under "id". `work` is called in a thread, and the fields that it returns
+        are added to the description. Raises Problem if the id is taken.
         """
         with self._lock:
             if self._path(said["id"]).exists():
@@ -54,7 +54,7 @@ class Jobs:
                 self._thread.start()
 
     def get(self, identity: str) -> dict[str, Any]:
-        """Return the state of a job. Raises Problem if there is none."""
+        """Return the description of the job with an id, with its "status". Raises Problem if there is none."""
         path = self._path(identity)
         with self._lock:  # a job that ends between two looks would seem to be cut off
             if not path.exists():

@@ -136,7 +136,10 @@ def delete_old_records(loop: Loop) -> None:
 
 
 def properties(loop: Loop) -> dict[str, str]:
-    """Return the times when the present model began, and when it learned last."""
+    """Return the time of the loop's first checkpoint and the time when its model learned last.
+
+    The keys are "creationTime" and "lastModifiedTime". Times are ISO 8601 text.
+    """
     records = loop.store.rows(0, None, ("checkpoint",), loop.name)
     times = [row.time for row in records]
     learned = next(iter(loop.store.rows(loop.learner.through - 1, loop.learner.through, None, None)), None)

@@ -15,7 +15,10 @@ LONGEST_NAME = 256  # characters, as Personalizer has it
 
 
 def set_policy(settings: LoopSettings, name: str, arguments: str) -> LoopSettings:
-    """Return settings with the exploration of a policy. Raises ValueError for a wrong name or wrong arguments."""
+    """Return settings with the exploration of the policy `name`, whose `arguments` are those of Vowpal Wabbit.
+
+    Raises ValueError for a wrong name or wrong arguments.
+    """
     if not 1 <= len(name) <= LONGEST_NAME:
         raise ValueError(f"name must have from 1 to {LONGEST_NAME} characters, got {len(name)}")
     said = msgspec.structs.replace(settings.personalizer, policy=name, arguments=arguments)
@@ -37,7 +40,7 @@ def set_exploration(settings: LoopSettings, exploration: dict[str, Any] | None) 
 
 
 def policy_json(settings: LoopSettings) -> dict[str, str]:
-    """Return the exploration policy of a loop in the form of Personalizer's API."""
+    """Return the exploration policy of a loop in the form of Personalizer's API: its "name" and its "arguments"."""
     said = settings.personalizer
     if said.policy:
         return {"name": said.policy, "arguments": said.arguments}
@@ -45,7 +48,7 @@ def policy_json(settings: LoopSettings) -> dict[str, str]:
 
 
 def exploration_json(settings: LoopSettings) -> dict[str, Any]:
-    """Return the exploration of a loop's bandit as plain data."""
+    """Return the exploration rule of a loop's bandit as plain data: its kind and its parameters, by name."""
     found = settings.model.arguments.get("exploration")
     return dict(found) if isinstance(found, dict) else dict(to_plain(make_bandit(settings).exploration))
 

@@ -104,6 +104,7 @@ def make_request(
 ) -> DecideRequest:
     """Return a request of the native API from the parts of a Personalizer request.
 
+    - context: record of the request, a dictionary of features.
     - actions: arms on offer, with their features.
     - excluded: ids of actions that must not be chosen.
     - event: id of the decision.
@@ -134,7 +135,11 @@ async def decide(loop: Loop, request: DecideRequest) -> Decision:
 
 
 def reinsert_excluded(ranking: list[dict[str, Any]], names: list[str], excluded: set[str]) -> list[dict[str, Any]]:
-    """Return a ranking with the excluded actions at the positions at which they were offered, but never first."""
+    """Return a ranking with the excluded actions at the positions at which they were offered, but never first.
+
+    Each dictionary in `ranking` has an action's "id". `names` are the ids of all actions as offered, and `excluded`
+    those that must not be chosen.
+    """
     out = [one for one in ranking if one["id"] not in excluded]
     by_name = {one["id"]: one for one in ranking}
     for place, name in enumerate(names):
@@ -146,7 +151,8 @@ def reinsert_excluded(ranking: list[dict[str, Any]], names: list[str], excluded:
 def explain_ranking(loop: Loop, record: Decision, found: DecideAnswer) -> list[dict[str, Any]]:
     """Return the contributions of features to the means of the first arms of a ranking, by the serving model.
 
-    `record` is the record of the decision, and `found` its answer. At most 50 arms are explained.
+    `record` is the record of the decision, and `found` its answer. At most 50 arms are explained. Each result has the
+    arm's "id" and its "features", a list of {"name": ..., "score": ...}.
     """
     arms = dict(zip(record.offered or (), record.contexts["arms"], strict=True))
     said = []
