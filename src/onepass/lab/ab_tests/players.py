@@ -154,7 +154,10 @@ def play_ab_test(
 
 
 def _covers(study: ABTest, truth: np.ndarray) -> bool:
-    """Return True if all limits contain the true contrasts (K, K): the rate of arm i less that of arm j."""
+    """Return True if every confidence interval of the test `study` contains the true difference.
+
+    `truth` (K, K) holds the click rate of arm i minus the click rate of arm j.
+    """
     return all(one.limits.contains(truth[one.arm, one.other]) for one in study.contrasts())
 
 

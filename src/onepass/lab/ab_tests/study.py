@@ -41,7 +41,7 @@ class Player:
 
 
 class GameTrial:
-    """Trial of one seed: every player plays a game of its own in the same simulated world."""
+    """Trial of one seed: the players that `policies` make each play a game of their own in the same simulated world."""
 
     def __init__(self, study: "ABTestStudy", policies: Sequence[Policy], seed: int) -> None:
         self._study, self._policies, self._seed = study, policies, seed

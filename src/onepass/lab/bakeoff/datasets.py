@@ -18,7 +18,10 @@ MISSING = ("?", "")
 
 
 def _numeric_columns(values: list[str]) -> np.ndarray:
-    """Convert a column of a table to numbers (n, 1), or to a 0/1 column per word (n, words)."""
+    """Convert the n texts of a column to numbers (n, 1), or to one 0/1 column per word (n, words) if one is no number.
+
+    Missing numbers become the median.
+    """
     try:
         found = np.array([np.nan if value in MISSING else float(value) for value in values])
     except ValueError:

@@ -93,7 +93,8 @@ class SequentialPlayer(ABC):
 class VowpalWabbit(SequentialPlayer):
     """Player that wraps an exploring learner of Vowpal Wabbit at one learning rate, for rewards from about 0 to 1.
 
-    Every feature gets a name, because hashes of bare numbers collide.
+    `options` are command-line options, in which "{arms}" stands for the number of arms. Every feature gets a name,
+    because hashes of bare numbers collide.
     """
 
     def __init__(self, options: str, arms: int, seed: int) -> None:
@@ -113,7 +114,10 @@ class VowpalWabbit(SequentialPlayer):
         return int(self.rng.choice(len(found), p=self.p))
 
     def learn(self, x: np.ndarray, arm: int, reward: float) -> None:
-        """Learn the `reward` of the arm that was chosen last, with the context and probability of that choice."""
+        """Learn the `reward` of the arm that was chosen last.
+
+        The context and the probability of that choice are stored, so `x` is not used.
+        """
         paid, actions = f"{1.0 - reward}:{self.p[arm]:.6f}", self.actions
         if self.separate:
             self.model.learn(f"{arm + 1}:{paid} {self.said}")
@@ -135,7 +139,7 @@ class ModelPlayer(SequentialPlayer):
 
 
 class MABWiser(ModelPlayer):
-    """Player that wraps LinUCB of the package MABWiser."""
+    """Player that wraps LinUCB of the package MABWiser, whose confidence width has the multiplier `alpha`."""
 
     def __init__(self, arms: int, dim: int, alpha: float) -> None:
         from mabwiser.mab import MAB, LearningPolicy

@@ -202,7 +202,10 @@ def _click_experiment(
 
 
 def _response_problem(size: float, law: str = "logistic", outliers: float = 0.0) -> Any:
-    """Return the function from a seed to a problem with 20 new arms in every round and 8 features; see `Responses`."""
+    """Return the function from a seed to a problem with 20 new arms in every round and 8 features.
+
+    `size`, `law` and `outliers` are arguments of `Responses`.
+    """
     return partial(Responses, 20, 8, size=size, law=law, outliers=outliers)
 
 

@@ -98,7 +98,10 @@ def _ten_arm_problem(seed: int, dim: int, kind: str, period: int) -> Environment
 
 
 def _problem_factory(dim: int, kind: str, period: int) -> Callable[[int], Environment]:
-    """Return the function from a seed to its problem."""
+    """Return a function from a seed to a problem with ten arms and `dim` features.
+
+    `kind` and `period` are arguments of `DriftingLinear`.
+    """
     return partial(_ten_arm_problem, dim=dim, kind=kind, period=period)
 
 
@@ -172,7 +175,10 @@ BEST: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 
 
 def _drift_experiment(name: str, what: str, dim: int, kind: str, period: int) -> Experiment:
-    """Make an experiment with one kind of drift; `what` describes it in `onepass list`."""
+    """Make the experiment `name` with one kind of drift; `what` describes it in `onepass list`.
+
+    `dim` is the number of features. `kind` and `period` are arguments of `DriftingLinear`.
+    """
     rounds = 20_000 if dim < WIDE else 10_000
     found = policies(BEST[name], dim < WIDE)
     return Experiment(name, what, _problem_factory(dim, kind, period), found, rounds=rounds, seeds=5, grid=GRID)

@@ -45,7 +45,10 @@ def _draw_regret(rows: Sequence[Row], curves: Sequence[Row], bound: bool = False
 
 
 def _draw_growth(axes: Any, curves: Sequence[Row], styles: dict[str, dict[str, Any]]) -> None:
-    """Draw log(error bound) / log(round) where the bound exceeds 1 (Wen, Yin et al. figure 1 c)."""
+    """Draw log(error bound) / log(round) over rounds into the panel `axes`, where the bound exceeds 1.
+
+    `styles` maps the name of a policy to its line style. Source: Wen, Yin et al. figure 1 c.
+    """
     known = [
         {**row, "growth": log(row["error_bound"]) / log(row["round"])}
         for row in curves
@@ -111,7 +114,7 @@ def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 
 
 def _draw_reg(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw regret over reg."""
+    """Draw mean regret against the ridge penalty, one curve per group of policies."""
     return draw_over_reg(
         rows, "cumulative_regret", "cumulative regret", f"regret over reg, {rows[0]['rounds']:,} rounds"
     )

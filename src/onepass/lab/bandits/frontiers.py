@@ -26,7 +26,11 @@ ERRORS, BLOCKS = (2.0, 4.0, 8.0, 15.0, 25.0), (50, 100, 200)
 
 
 def _sketch_policies(sizes: Sequence[int], blocks: Sequence[int], errors: Sequence[float]) -> tuple[Policy, ...]:
-    """Return the exact model, fixed sketches and dyadic ones of these sizes and errors, at every reg."""
+    """Return exact ridge regression, sketches of a fixed size, and dyadic sketches, each at every penalty in `REGS`.
+
+    `sizes` are the numbers of rows of fixed sketches. Dyadic sketches have a first block of each number of rows in
+    `blocks`, with each error bound in `errors`.
+    """
     every = {policy.label: policy.with_params(exploration=EXPLORATION) for policy in shared_policies(size=1, blocks=1)}
     found = [policy_variant(every["OFUL"], f"reg={reg:g}", reg=reg) for reg in REGS]
     for name, size, reg in product(("SOFUL", "CBSCFD"), sizes, REGS):
@@ -120,7 +124,10 @@ BLOCK = Figure("blocks", block_lines, _draw_blocks)
 
 
 def _first_blocks() -> tuple[Policy, ...]:
-    """Return the dyadic sketch over FD at every error and first block, tuned on MNIST."""
+    """Return bandits on dyadic sketches of Frequent Directions, with penalty and exploration tuned on MNIST.
+
+    There is one for every error bound in `ERRORS` and every number of rows of the first block in `BLOCKS`.
+    """
     return tuple(
         Policy(
             f"first block {size} error={error:g}",
@@ -133,7 +140,7 @@ def _first_blocks() -> tuple[Policy, ...]:
 
 
 def _with_best_of_mnist(policies: Sequence[Policy]) -> tuple[Policy, ...]:
-    """Return the policies with the reg and exploration that `onepass tune mnist` found for their kind."""
+    """Return the policies with the ridge penalty and exploration that `onepass tune mnist` found for their group."""
     best = (MNIST_BEST[policy.group or policy.label] for policy in policies)
     return tuple(replace(policy, params={**policy.params, **own}) for policy, own in zip(policies, best))
 
@@ -147,7 +154,10 @@ def _sizes_of_table_2() -> tuple[Policy, ...]:
 
 
 def _pareto_experiment(name: str, what: str, policies: tuple[Policy, ...], rounds: int) -> Experiment:
-    """Make the experiment of regret against time and memory on a data set."""
+    """Make the experiment of regret against time and memory on the data set `name`, which `what` names in words.
+
+    `policies` play `rounds` rounds for each of 10 seeds.
+    """
     description = f"the least regret for its time and memory, over sizes, errors and reg, on {what} (figure 6)"
     problem = classification_factory(name)
     return Experiment(f"{name}-pareto", description, problem, policies, rounds, seeds=10, figure=FRONTIER, timed=True)

@@ -81,7 +81,10 @@ SKETCHES: dict[str, Callable[[int, int, float, float], Design]] = {
 
 
 def _hvt_policies(tail: Mapping[str, Any]) -> tuple[Policy, ...]:
-    """Return three policies of Hvt-UCB: tuned with a given epsilon, at defaults with a given nu, and at defaults."""
+    """Return three policies of Hvt-UCB: tuned with a given epsilon, at defaults with a given nu, and at defaults.
+
+    `tail` has the arguments `epsilon` and `nu` of `HvtUCB` by name.
+    """
     defaults = {name: value for name, value in tail.items() if name != "epsilon"}
     unknown = {name: value for name, value in defaults.items() if name != "nu"}
     return (
@@ -120,8 +123,9 @@ def typical_size(noise: Noise) -> float:
 def _sketch_policies(tail: Mapping[str, float], size: int, blocks: int, error: float) -> tuple[Policy, ...]:
     """Return OFUL and Hvt-UCB on the exact design, on sketches of `size` rows and on dyadic ones.
 
-    The first block of the dyadic sketches has `blocks` rows, and `error` is their error bound. The estimator rescales
-    rows, so `error` must be compared with the number of rounds, as for OFUL.
+    `tail` has the arguments `epsilon` and `nu` of `HvtUCB` by name. The first block of the dyadic sketches has `blocks`
+    rows, and `error` is their error bound. The estimator rescales rows, so `error` must be compared with the number of
+    rounds, as for OFUL.
     """
     fixed, growing = {"size": size}, {"size": blocks, "error": error}
     return (
@@ -142,7 +146,10 @@ def _fixed_arms_experiment(
     name: str, description: str, noise: Noise, epsilon: float, *, dim: int = 2, rounds: int = 18_000,
     nu: float | None = None, constant: bool = False, seeds: int = 50,
 ) -> Experiment:  # fmt: skip
-    """Make the experiment with Wang et al.'s problem, 50 fixed arms, and this noise."""
+    """Make an experiment on Wang et al.'s problem: 50 fixed arms of `dim` features, with rewards that have `noise`.
+
+    `epsilon` and `nu` are passed to `policies`, and `constant` is an argument of `FixedArms`.
+    """
     return _heavy_experiment(
         name,
         description,
@@ -165,12 +172,15 @@ def _noisy_classification_factory(name: str, noise: Noise) -> Callable[[int], En
 
 
 def _noisy_classification(seed: int, name: str, noise: Noise) -> Environment:
-    """Make the problem of finding the target class of a data set, with noise on the rewards."""
+    """Make the problem of finding the target class of the data set `name`, with `noise` added to the rewards."""
     return Noisy(Classification(load(name), seed), noise, seed)
 
 
 def _noisy_labels(seed: int, name: str, noise: Noise) -> Environment:
-    """Make the problem of naming the classes of a data set with a model per arm, with noise on the rewards."""
+    """Make the problem of naming the class of each example of the data set `name`, with `noise` added to the rewards.
+
+    There is one arm for each class (`Labels`).
+    """
     return Noisy(Labels(load(name), seed), noise, seed)
 
 

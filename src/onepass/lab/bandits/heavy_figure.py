@@ -32,7 +32,7 @@ def _heavy_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def bootstrap_interval(values: Sequence[float], samples: int = 10_000) -> tuple[float, float]:
-    """Return the lower and upper limit of a 95% bootstrap interval of the mean, by the percentile method.
+    """Return the lower and upper limit of a 95% bootstrap interval of the mean of `values`, by the percentile method.
 
     The `samples` resamples are the same in every call.
     """
@@ -42,7 +42,7 @@ def bootstrap_interval(values: Sequence[float], samples: int = 10_000) -> tuple[
 
 
 def _decile_band(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the 10% quantile, the mean and the 90% quantile."""
+    """Return the 10% quantile, the mean and the 90% quantile of the values."""
     low, high = np.quantile(values, (0.1, 0.9))
     return float(low), fmean(values), float(high)
 

@@ -17,12 +17,15 @@ EXPLORATIONS = (0.01, 0.1, 1.0, 3.0)  # LinUCB's own is 0.1
 
 
 def _target_problem(seed: int, name: str) -> Environment:
-    """Make the problem of finding the target class of a data set: rewards 0 and 1."""
+    """Make the problem of finding examples of one class of the data set `name` (`Classification`): rewards 0 and 1."""
     return Classification(load(name), seed)
 
 
 def _label_problem(seed: int, name: str) -> Environment:
-    """Make the problem of naming the classes of a data set by models per arm: rewards 0 and 1."""
+    """Make the problem of naming the class of each example of the data set `name`: rewards 0 and 1.
+
+    There is one arm for each class (`Labels`).
+    """
     return Labels(load(name), seed)
 
 

@@ -85,7 +85,10 @@ def problem(seed: int, model: str, name: str) -> Environment:
 def _sketch_experiment(
     name: str, data: str, model: str, rule: str, designs: tuple[str, ...], seeds: int = 10
 ) -> Experiment:
-    """Make an experiment that plays ridge regression and Newton steps with an exploration rule on a data set."""
+    """Make the experiment `name` that plays ridge regression and Newton steps on the data set `data`.
+
+    `model` and `rule` are arguments of `Sketched`, and `designs` are names in `DESIGNS`.
+    """
     return Experiment(
         name,
         f"ridge regression and Newton steps on the same sketches, {rule}, "

@@ -134,7 +134,7 @@ def classification_factory(name: str) -> Callable[[int], Environment]:
 
 
 def _linear_factory(normalized: bool) -> Callable[[int], Environment]:
-    """Return the function that makes a problem with linear rewards from a seed."""
+    """Return a function from a seed to a problem with linear rewards; `normalized` is an argument of `Linear`."""
     return partial(Linear, 100, 500, normalized=normalized)
 
 
@@ -188,7 +188,10 @@ def OFULWithRule(*, dim: int, rule: str, reg: float, seed: int = 0) -> Bandit:
 
 
 def _rule_policies(reg: float, exploration: float) -> tuple[Policy, ...]:
-    """Return tuned UCB, and the exploration rules that draw arms at random, which keep their defaults."""
+    """Return UCB with the multiplier `exploration`, and the exploration rules that draw arms at random.
+
+    The latter keep their defaults. `reg` is the ridge penalty of all.
+    """
     rules = [Policy(rule, OFULWithRule, {"rule": rule, "reg": reg}, tuned=False) for rule in RULES]
     return (Policy("UCB, tuned", "OFUL", {"reg": reg, "exploration": exploration}), *rules)
 

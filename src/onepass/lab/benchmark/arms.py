@@ -30,7 +30,7 @@ def _least_seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 
 def _basis_pass_seconds(bandit: Any) -> float:
-    """Return the seconds in which all stored directions of the bandit's arms are multiplied by a context."""
+    """Return the seconds in which the sketch rows of all arms of a bandit are multiplied by one context."""
     state = bandit.model.state.store.state
     kept = state.basis[: state.top]
     context = np.ones(kept.shape[1], kept.dtype)
@@ -205,7 +205,10 @@ def scale_lines(
 
 
 def _snapshot_lines(bandit: Any, arms: int, dim: int) -> list[Line]:
-    """Measure a snapshot that replaces the last one after 1,000 new rows, and the first, a full copy."""
+    """Measure a bandit's snapshots, and return table lines: one after 1,000 new rows, and the first, a full copy.
+
+    `arms` is the number of arms, and `dim` the number of features.
+    """
     start = time.perf_counter()
     current = bandit.snapshot()
     whole, times = time.perf_counter() - start, []

@@ -54,7 +54,11 @@ def stream(dim: int, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _run_arithmetic(name: str, rows: int, seed: int, go: Any, ready: Any, out: Any) -> None:
-    """Learn rows in memory in a separate process whenever `go` says so, and put the seconds into the queue `out`."""
+    """Learn `rows` rows in memory each time that the queue `go` gives True, and put the seconds into the queue `out`.
+
+    It runs in a separate process, and ends when `go` gives False. `name` is a model of `MODELS`, and `seed` the seed of
+    the rows. The semaphore `ready` is released once, after compilation.
+    """
     model, (x, rewards) = MODELS[name][2](), stream(MODELS[name][0], rows, seed)
     model.copy().learn(x[:1_000], rewards[:1_000])
     ready.release()
@@ -67,7 +71,10 @@ def _run_arithmetic(name: str, rows: int, seed: int, go: Any, ready: Any, out: A
 
 
 def _machine_ratios(name: str, rows: int, repeats: int) -> list[float]:
-    """Return the throughput of two processes relative to one, `repeats` times, on rows in memory."""
+    """Return the throughput of two processes relative to one, as a list of `repeats` measurements.
+
+    Each process learns `rows` rows in memory with the model `name` of `MODELS`.
+    """
     context = get_context("spawn")
     ready, out, ratios = context.Semaphore(0), context.Queue(), []
     orders = [context.SimpleQueue() for _ in range(2)]
@@ -92,16 +99,17 @@ def _machine_ratios(name: str, rows: int, repeats: int) -> list[float]:
 
 
 def _call_seconds(act: Callable[[], object]) -> float:
-    """Return the seconds of one call."""
+    """Return the seconds of one call of `act`."""
     begun = time.perf_counter()
     act()
     return time.perf_counter() - begun
 
 
 def _row_lines(name: str, rows: int = 0, *, repeats: int = REPEATS, ray: str = "local") -> list[Line]:
-    """Return lines on learning from files with the model `name`.
+    """Return table lines on learning from files with the model `name` of `MODELS`, by one and by two workers.
 
-    If `rows` is 0, the number of rows is the one in `MODELS`.
+    If `rows` is 0, the number of rows is the one in `MODELS`. Times are medians of `repeats` runs. `ray` is the address
+    of Ray.
     """
     dim, usual, begun = MODELS[name]
     rows = rows or usual
@@ -154,7 +162,10 @@ def _make_bandit() -> Any:
 
 
 def _learn_seconds(bandit: Any, arms: int, rows: int) -> tuple[float, float]:
-    """Return the seconds of learning all rows, by the clock and in processor time, without those of making them."""
+    """Return the seconds in which a bandit learns `rows` rows of each of `arms` arms: elapsed and processor time.
+
+    The time in which the rows are generated is not counted.
+    """
     begun, worked = 0.0, 0.0
     for x, rewards, names in batches(arms, rows):
         begun, worked = begun - time.perf_counter(), worked - time.process_time()
@@ -169,7 +180,11 @@ def _resident_bytes() -> int:
 
 
 def _arm_lines(arms: int, rows: int, *, ray: str | None = "local", repeats: int = REPEATS) -> list[Line]:
-    """Return lines on two shards that hold `arms` arms; one bandit in memory is measured too, for comparison."""
+    """Return table lines on two shards that hold `arms` arms and learn `rows` rows of each arm.
+
+    One bandit in memory is measured too, for comparison. Shards are in this process and, if `ray` is an address, also
+    actors of Ray. Searches for the best arms are repeated `repeats` times.
+    """
     users = np.random.default_rng(1).standard_normal((USERS, DIM)).astype(np.float32)
     ask: Callable[[Any], object] = lambda bandit: bandit.recommend(users, TOP)  # noqa: E731
     keeps = arms * min(rows, RANK) * DIM * 4.0
@@ -231,7 +246,10 @@ class DelayedTransport:
 
 
 def _latency_lines(arms: int = 5_000, delays: tuple[float, ...] = DELAYS, repeats: int = REPEATS) -> list[Line]:
-    """Measure calls at several delays, and compare with the model: seconds without delay + trips x delay."""
+    """Measure calls of a sharded bandit at each of the `delays`, in seconds, and return table lines.
+
+    A time is the median of `repeats` calls, and is compared with a model: seconds without delay + round trips x delay.
+    """
     many, rng = ShardedBandit(_make_bandit(), 2), np.random.default_rng(2)
     _learn_seconds(many, arms, 2)
     many.supervisor.transport = far = DelayedTransport(many.supervisor.transport)

@@ -49,7 +49,10 @@ async def serve() -> None:
 
 
 def examples(options: argparse.Namespace) -> list[list[str]]:
-    """Return the text lines of every kind of request in Vowpal Wabbit's format: the context, then one line per arm."""
+    """Return the text lines of each of the 64 different requests that `options` describe, in Vowpal Wabbit's format.
+
+    The first line of a request is the context, and each further line is an arm.
+    """
     found = make_traffic(options)
     texts = [["shared |c " + _format_features(context)] for context in found.contexts]
     for lines, rows in zip(texts, found.arms, strict=True):
@@ -63,7 +66,10 @@ def _format_features(row: np.ndarray) -> str:
 
 
 async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
-    """Send the load to the daemon on this port, and return the measurements by name."""
+    """Send the requests that `options` describe to the daemon on this port.
+
+    Returns the dictionary of `summarize_load`.
+    """
     lines, (_, _, chances, lots) = examples(options), make_traffic(options)
     ready = ["\n".join(one).encode() + END for one in lines]
     drawn = np.random.default_rng(1).random(lots.size)
@@ -101,7 +107,10 @@ async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _measure_daemon(options: argparse.Namespace) -> dict[str, Any]:
-    """Start a daemon, run the load, stop the daemon, and return the measurements by name."""
+    """Start a daemon, send it the requests that `options` describe, and stop it.
+
+    Returns the dictionary of `summarize_load`, with "cpu_ms", the daemon's processor milliseconds per decision.
+    """
     command = [sys.executable, "-m", "onepass.lab.benchmark.daemons", "--serve"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

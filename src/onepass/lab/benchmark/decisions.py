@@ -23,7 +23,12 @@ def _make_trained_bandit(dim: int, arms: int, size: int | None) -> tuple[Any, np
 
 
 def _rule_lines(dim: int, arms: int, size: int | None, bars: dict[str, float]) -> list[Line]:
-    """Return microseconds of `decide` per rule, measured in turns, as multiples of UCB; `bars` holds the limits."""
+    """Return table lines with the microseconds of `decide` under each exploration rule, also as multiples of UCB.
+
+    `dim` and `arms` are the numbers of features and of arms. The model uses a sketch of `size` rows, or an exact design
+    if `size` is None. `bars` maps the name of a rule to the largest multiple that it may have. The rules are measured
+    in turn.
+    """
     bandit, rows = _make_trained_bandit(dim, arms, size)
     offered: dict[str, op.extend.Exploration] = {
         "UCB": op.UCB(),

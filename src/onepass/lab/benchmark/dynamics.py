@@ -16,8 +16,8 @@ STATES, INPUTS, ROWS, REPEATS = 20, 10, 2_000, 100
 def step_microseconds(**options: Any) -> tuple[float, float]:
     """Return the microseconds of one step of system identification, and of one linear solve and row update alone.
 
-    The system has 20 states and 10 inputs. Both times are the smallest of many runs. Runs of the two alternate, so that
-    other work on the machine slows both.
+    `options` are options of `SystemIdentification`. The system has 20 states and 10 inputs. Both times are the smallest
+    of many runs. Runs of the two alternate, so that other work on the machine slows both.
     """
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((ROWS, STATES + INPUTS))

@@ -89,7 +89,8 @@ def row_per_play_seconds(points: np.ndarray, kernel: Kernel, f: np.ndarray, nois
 def row_per_play_seconds_by_integration(points: np.ndarray, kernel: Kernel, rounds: int, repeats: int = 10) -> float:
     """Estimate the seconds that `RowPerPlay` takes for `rounds` rounds, without playing all of them.
 
-    At 9 numbers of earlier plays, `repeats` rounds are timed; these times are integrated over the rounds.
+    `points` (arms, d) are the arms. At 9 numbers of earlier plays, `repeats` rounds are timed; these times are
+    integrated over the rounds.
     """
     bandit = RowPerPlay(points, kernel, 0.01, rounds)
     bandit.rows[:] = 1e-3  # in memory, as rows that were learned would be
@@ -108,7 +109,7 @@ def row_per_play_seconds_by_integration(points: np.ndarray, kernel: Kernel, roun
 
 
 def _play_new_arms(bandit: op.Bandit, rounds: int) -> tuple[float, float]:
-    """Return the seconds and the regret of rounds that each offer 100 new arms with 3 features."""
+    """Return the seconds and the regret of a bandit in `rounds` rounds that each offer 100 new arms with 3 features."""
     rng, spent, regret = np.random.default_rng(0), 0.0, 0.0
     for _ in range(rounds):
         rows = rng.random((100, 3))
@@ -169,7 +170,8 @@ def speed_lines() -> list[Line]:
 def processor_time_line(suite: str, seeds: int, rounds: int | None = None) -> Line:
     """Compare the processor times of the bandits BKB and GPUCB, and return a line of the table of `onepass bench`.
 
-    `suite` is the name of an experiment. The line has the median over seeds. The bandits alternate every 20 rounds.
+    `suite` is the name of an experiment, and None as `rounds` takes its number of rounds. The line has the median over
+    the seeds 0 .. `seeds` - 1. The bandits alternate every 20 rounds.
     """
     study, spent = find(suite), []
     assert isinstance(study, KernelStudy)
@@ -192,7 +194,10 @@ def processor_time_line(suite: str, seeds: int, rounds: int | None = None) -> Li
 
 
 def _processor_time_lines(seeds: int = 20) -> list[Line]:
-    """Return lines that compare processor times on every problem in which both policies are given the kernel."""
+    """Return lines that compare processor times of BKB and GPUCB on each problem in which both are given the kernel.
+
+    `seeds` is the number of seeds.
+    """
     return [processor_time_line(suite, seeds) for suite in ("gp-1d", "gp-2d", "gp-5d", "branin", "hartmann6")]
 
 

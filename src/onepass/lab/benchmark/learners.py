@@ -38,13 +38,20 @@ STREAM = 4_500_000
 
 
 def microseconds(policy: Policy, stream: Stream, examples: Examples, repeats: int = 3) -> float:
-    """Return the microseconds to decide and learn one example: the median over `repeats` new learners of a policy."""
+    """Return the microseconds to decide and learn one example: the median over `repeats` new learners of a policy.
+
+    Each learner passes over all `examples`. `stream` gives the more frequent label to learners that need it.
+    """
     fresh = (build_learner(policy, stream, 0) for _ in range(repeats))
     return median(op.progressive_validation(learner, *examples).microseconds_per_example for learner in fresh)
 
 
 def _forks_lines(name: str, width: float, budget: int, stream: Stream, examples: Examples) -> list[Line]:
-    """Compare FORKS at the sizes of Wen, Zhang et al. with PROS-N-KONS of the same width, on raw features."""
+    """Compare FORKS at the sizes of Wen, Zhang et al. with PROS-N-KONS on raw features, and return table lines.
+
+    `name` is the data set, with its `stream` and `examples`. `width` is the width of the kernel of both, and `budget`
+    the number of examples that FORKS stores.
+    """
     sized = {"width": width, "budget": budget, "update_every": int(0.3 * len(examples.labels))}
     ours = microseconds(Policy("FORKS", "FORKS", sized), stream, examples)
     what = f"{name}, width {width:g}"
@@ -61,7 +68,8 @@ def _forks_lines(name: str, width: float, budget: int, stream: Stream, examples:
 def _long_stream_lines(examples: int = STREAM, step: int = 50_000) -> list[Line]:
     """Return lines on FORKS over the generated stream: time per example, and memory after the first and the last step.
 
-    The time in which the stream itself is generated is not counted.
+    The stream has `examples` examples, and a step is `step` of them. The time in which the stream itself is generated
+    is not counted.
     """
     stream, learner, spent, held = WatchRatios(0, examples), op.learner.FORKS(budget=100, width=8.0), 0.0, []
     for start in range(0, examples, step):
@@ -104,13 +112,19 @@ def speed_lines() -> list[Line]:
 def _mistake_rates(
     name: str, policies: tuple[Policy, ...], seeds: int, column: str = "mistake_rate"
 ) -> dict[str, float]:
-    """Return the mean mistake rates in percent of the policies in the experiment `name`, by label."""
+    """Return the mean mistake rates in percent of the policies in the experiment `name`, by label.
+
+    `seeds` is the number of seeds, and `column` the column of the rows of results that has the rate.
+    """
     rows = runner.run(find(name), policies=policies, seeds=seeds).rows
     return {p.label: 100.0 * fmean(row[column] for row in rows if row["policy"] == p.label) for p in policies}
 
 
 def _format_line(what: str, found: float, bar: float) -> str:
-    """Return a mistake rate in percent as a line of text, with the limit `bar` that it should not exceed."""
+    """Return the mistake rate `found`, in percent, as a line of text that begins with `what`.
+
+    The line also shows the limit `bar`, in percent, which the rate should not exceed.
+    """
     return f"{what:<52} {found:6.2f}% (bar {bar:.2f}){'' if found <= bar else '  MISSED'}"
 
 

@@ -55,7 +55,8 @@ class Stream:
 def _obp_seconds(log: ev.Log, policy: Any, predicted: np.ndarray, repeats: int) -> float:
     """Return the seconds of the arithmetic of obp (Open Bandit Pipeline) for one policy.
 
-    It computes distributions (n, K, 1), the terms of the estimators IPW, SNIPW, DM and DR, and a bootstrap of each.
+    It computes distributions (n, K, 1), the terms of the estimators IPW, SNIPW, DM and DR, and a bootstrap of each with
+    `repeats` samples. `policy` maps contexts to probabilities (n, K), and `predicted` (n, K) are predicted rewards.
     """
     began, rng = time.perf_counter(), np.random.default_rng(0)
     action_dist = policy(log.contexts)[:, :, None]

@@ -41,7 +41,7 @@ def requests(seed: int, count: int) -> list[tuple[dict[str, Any], dict[str, Any]
 def microseconds(works: dict[str, Callable[[Any, Any], Any]], asked: Any) -> dict[str, float]:
     """Return the least microseconds per request of every function in `works`, by name.
 
-    A function takes a user and arms; `asked` are the requests. The functions alternate.
+    A function takes a user and arms; `asked` are the requests, as pairs of these. The functions alternate.
     """
     least = dict.fromkeys(works, np.inf)
     for _ in range(TURNS):

@@ -55,7 +55,10 @@ def _encode_request(place: str, body: Any) -> bytes:
 
 
 async def _send_request(link: Any, request: bytes) -> bytes:
-    """Send a request and return the body of the answer. Raises RuntimeError if the service refuses."""
+    """Send a request over the connection `link`, a pair of reader and writer, and return the body of the answer.
+
+    Raises RuntimeError if the service refuses.
+    """
     reader, writer = link
     writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")
@@ -98,7 +101,10 @@ def make_traffic(options: argparse.Namespace) -> Traffic:
 
 
 async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
-    """Send the load to a service on this port, and return the measurements by name."""
+    """Send the requests that `options` describe to the service on this port.
+
+    Returns the dictionary of `summarize_load`.
+    """
     contexts, arms, chances, lots = make_traffic(options)
     ready = [
         _encode_request(
@@ -140,7 +146,8 @@ async def _run_load(port: int, options: argparse.Namespace) -> dict[str, Any]:
 def summarize_load(options: argparse.Namespace, latencies: list[float], taken: float) -> dict[str, Any]:
     """Return the decisions per second, and the median and 99% quantile of the latency in milliseconds, by name.
 
-    `latencies` and `taken` are in seconds. The first tenth of the latencies is left out.
+    The names are "arms" (their number, from `options`), "decisions_per_s", "p50_ms" and "p99_ms". `latencies`, one per
+    decision, and `taken`, the time of all, are in seconds. The first tenth of the latencies is left out.
     """
     found = np.array(latencies[len(latencies) // 10 :])
     p50, p99 = (round(1e3 * float(np.quantile(found, q)), 2) for q in (0.5, 0.99))
@@ -148,7 +155,11 @@ def summarize_load(options: argparse.Namespace, latencies: list[float], taken: f
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Start a decision service, send it the requests that `options` describe, and return the measurements by name."""
+    """Start a decision service, send it the requests that `options` describe, and return the measurements by name.
+
+    They are those of `summarize_load`, "cpu_ms" per decision, "stop_s", the seconds until the service has stopped,
+    "log_mb", the size of its log, and "memory_mb", a list of its memory at equal intervals.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "load.toml")
         path.write_text(LOOP.format(context=CONTEXT, arm=ARM, wait=options.wait, durability=options.durability))
@@ -180,7 +191,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def cpu_seconds(process: int) -> float:
-    """Return the processor seconds of a process and its children, or NaN on systems without /proc."""
+    """Return the processor seconds of the process with this number and its children, or NaN without /proc."""
     total = 0.0
     try:
         for one in (process, *children(process)):
@@ -192,13 +203,13 @@ def cpu_seconds(process: int) -> float:
 
 
 def children(process: int) -> list[int]:
-    """Return the process numbers of the running children of a process."""
+    """Return the numbers of the running children of the process with the number `process`."""
     found = Path(f"/proc/{process}/task").glob("*/children")
     return [int(child) for path in found for child in path.read_text().split()]
 
 
 def resident_megabytes(process: int) -> float:
-    """Return the resident memory of a process and its children in MB, or NaN on systems without /proc."""
+    """Return the resident memory in MB of the process with this number and its children, or NaN without /proc."""
     try:
         found = [Path(f"/proc/{one}/statm").read_text().split()[1] for one in (process, *children(process))]
     except OSError:
@@ -207,7 +218,10 @@ def resident_megabytes(process: int) -> float:
 
 
 def _sample_memory(process: int, every: float, over: threading.Event, memory: list[float]) -> None:
-    """Append the memory of a process at equal intervals until `over` is set."""
+    """Append the memory of a process and its children, in MB, to `memory` every `every` seconds until `over` is set.
+
+    `process` is the number of the process.
+    """
     while not over.wait(every):
         memory.append(round(resident_megabytes(process), 1))
 

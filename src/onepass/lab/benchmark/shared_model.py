@@ -99,7 +99,7 @@ def round_microseconds(bandit: Any, arms: int, rounds: int, repeats: int = 7) ->
 
 
 def stepwise_microseconds(bandit: Any, arms: int) -> float:
-    """Return the microseconds of one `decide` and one `learn` together, called from Python."""
+    """Return the median microseconds of one `decide` among `arms` arms and one `learn` together, called from Python."""
     contexts, rewards = game(1, arms, bandit.model.dim)
     rows, reward = contexts[0], float(rewards[0, 0])
 

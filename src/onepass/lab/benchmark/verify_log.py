@@ -38,7 +38,7 @@ print(json.dumps([found.ok, *(each.ru_utime + each.ru_stime for each in spent)])
 
 
 def _generate(path: Path, decisions: int, joins: int) -> int:
-    """Write a log of this many decisions, and return its last sequence number.
+    """Write a log of this many decisions to the file `path`, and return its last sequence number.
 
     The log has a full checkpoint after every `joins` joins of decisions and rewards.
     """
@@ -83,7 +83,10 @@ def measure(path: Path, workers: int) -> dict[str, float]:
 def compare(decisions: int, joins: int, workers: int) -> dict[str, Any]:
     """Return the seconds in which one process and `workers` processes verify the same generated log, and their ratios.
 
-    The log has `decisions` decisions, and a complete copy of the model after every `joins` of them.
+    The result has them by name: "one" and "several" with the seconds of `_round_seconds`, "ratio", the quotient
+    of their elapsed times, and "by_cpu", the processor time of one process divided by that of several per worker.
+    Further entries describe the log. The log has `decisions` decisions, and a
+    complete copy of the model after every `joins` of them.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.sqlite"
@@ -99,7 +102,10 @@ def compare(decisions: int, joins: int, workers: int) -> dict[str, Any]:
 
 
 def _round_seconds(found: dict[str, float]) -> dict[str, float]:
-    """Return the seconds rounded to hundredths, with an entry `cpu` for the processor time of all processes."""
+    """Return the seconds that `measure` found, rounded to hundredths, as a dictionary.
+
+    "wall" is the elapsed time, "own" the processor time of the main process, and "cpu" that of all processes.
+    """
     cpu = found["own"] + found["others"]
     return {"wall": round(found["wall"], 2), "cpu": round(cpu, 2), "own": round(found["own"], 2)}
 
