@@ -66,7 +66,8 @@ class Answer(NamedTuple):
     Parameters
     ----------
     leader : hashable
-        Arm that is best so far: its differences to the other arms have the largest smallest lower limit.
+        Arm that is best so far. For each arm, take the smallest lower limit of its gains over the others: the leader has
+        the largest of these.
     enough : bool
         True if the experiment may stop.
     sentence : str
@@ -427,7 +428,10 @@ class ABTest(files.Owner):
         return theta + deviation * np.linalg.solve(root.T, normals.T).T
 
     def _is_enough(self, lower: np.ndarray) -> bool:
-        """Return True if the leader is at most `tolerance` worse than any other arm."""
+        """Return True if the leader is at most `tolerance` worse than any other arm.
+
+        `lower` (K, K) holds lower limits of the differences between arms, for rewards scaled to [0, 1].
+        """
         worst = np.delete(lower[leader(lower)], leader(lower)).min()
         return bool(worst > -self.tolerance / self.reward_range.span)
 
@@ -462,7 +466,11 @@ class ABTest(files.Owner):
         )
 
     def _sentence(self, contrasts: tuple[Contrast, ...], enough: bool) -> str:
-        """Return the answer as a sentence."""
+        """Return the answer as a sentence.
+
+        `contrasts` are the differences of the leader to all other arms, and `enough` is True if the experiment may
+        stop.
+        """
         worst, first = min(contrasts, key=lambda one: one.limits.lower), contrasts[0].arm
         low, high = worst.limits
         if enough and low > 0.0:
@@ -484,7 +492,10 @@ class ABTest(files.Owner):
         return " to ".join(texts) + ((" point" if texts == ["1"] else " points") if clicks else "")
 
     def _remaining(self, contrasts: tuple[Contrast, ...]) -> str:
-        """Return a text on how many more decisions are needed; "" if the leader is not ahead."""
+        """Return a text on how many more decisions are needed; "" if the leader is not ahead.
+
+        `contrasts` are the differences of the leader to all other arms.
+        """
         needed = 0.0
         for one in contrasts:
             ahead = one.gain + self.tolerance

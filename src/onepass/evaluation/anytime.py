@@ -21,8 +21,8 @@ from onepass.evaluation.sample import Sample
 class AnytimeLimits:
     """Confidence limits of a policy's value that hold after all rows together, so that you may look at any time.
 
-    `alpha` is the probability that any of the limits ever fails. `changes` is True if the value may change from row to
-    row, and `models` if rows have predictions of a reward model.
+    `rewards` is the range of possible rewards, and `alpha` the probability that any of the limits ever fails. `changes`
+    is True if the value may change from row to row, and `models` if rows have predictions of a reward model.
     """
 
     def __init__(self, rewards: Range, alpha: float, changes: bool, models: bool) -> None:
@@ -68,7 +68,11 @@ class AnytimeLimits:
         return self._betting is not None and not self._betting.interval(self._part).lower >= self.rewards.least
 
     def intervals(self) -> dict[str, Interval]:
-        """Return the confidence limits by name of the method, without methods whose limits exclude every value."""
+        """Return the confidence limits by name of the method, without methods whose limits exclude every value.
+
+        The names are "betting" and "doubly-robust". If these leave no value, or neither is possible, the limits of the
+        average value so far are added as "average".
+        """
         found = {}
         if self._betting is not None:
             found["betting"] = self._betting.interval(self._part)

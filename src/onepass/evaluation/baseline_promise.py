@@ -273,7 +273,10 @@ class BaselinePromise:
             del self._shown[identity]
 
     def _check_model(self, reward: float, expected: Expected) -> None:
-        """Add the reward of a hit to the test of the model, and to the residuals."""
+        """Add the reward of a decision that showed the baseline's arm to the test of the model, and to the residuals.
+
+        `reward` is scaled to [0, 1], and `expected` is what the bandit predicted for this arm.
+        """
         self._stakes = self._stakes + np.log1p(STAKES * (reward - expected.upper))
         most = float(self._stakes.max())
         wealth = math.exp(min(most, 700.0)) * float(np.exp(self._stakes - most).mean())
@@ -294,7 +297,10 @@ class BaselinePromise:
         return self._earned - (1.0 - self.loss) * self._baseline_limit()
 
     def _model_slack(self) -> float:
-        """Return the slack by the model, limited by the slack by evidence for twice the loss."""
+        """Return the rewards that may still be lost, scaled to [0, 1] each, if the bandit's predictions are trusted.
+
+        It is at most what the rewards so far allow, without any model, for twice the loss.
+        """
         uppers = self._uppers + sum(_upper_of_miss(one) for one in self._reserved.values())
         by_model = self._earned - (1.0 - self.loss) * (self._hits + uppers)
         return min(by_model, self._earned - (1.0 - 2.0 * self.loss) * self._baseline_limit())
@@ -378,7 +384,10 @@ def _upper_of_miss(shown: Shown) -> float:
 
 
 def _log_factor(chance: float, lost: float) -> np.ndarray:
-    """Return the logarithm of the factor of a hit for every bet; `chance` is c and `lost` is y of the module."""
+    """Return the logarithm of the factor by which every bet multiplies its wealth if the baseline's arm is shown.
+
+    `chance` is the probability with which that arm is shown, and `lost` is 1 minus its reward in [0, 1].
+    """
     return np.log1p(-(1.0 - chance) / chance * np.expm1(-BETS * lost))
 
 

@@ -88,7 +88,10 @@ def init_bets(cells: int = CELLS, bound: float = 1.0) -> Bets:
 
 
 def _make_bets(ends: np.ndarray, bound: float, sums: np.ndarray) -> Bets:
-    """Return cells between neighboring `ends` with a wealth of 1."""
+    """Return the state of bets with a wealth of 1 in each of the cells between neighboring `ends` (C + 1,).
+
+    `bound` is the largest possible weight, and `sums` (6,) holds the sums over earlier rows that `Bets` names.
+    """
     zeros, ones = np.zeros((5, len(ends) - 1)), np.ones((3, len(ends) - 1))
     return Bets(ends, zeros[0], zeros[1], zeros[2], ones[0], ones[1], zeros[3], zeros[4], ones[2], sums, bound, 0, 0)
 
@@ -122,7 +125,8 @@ def _place_bets(sums, bound, ends, a, b, rest):
 def _fold(below, above, peak, under, over):
     """Multiply the wealth at the cells' ends by the products `under` and `over`, and reset these to 1, in place.
 
-    `below` and `above` are logarithms of the wealth, and `peak` is their largest lesser value so far.
+    `below` and `above` are the logarithms of the wealth at the lower and upper end of each cell. `peak` is the largest
+    value so far of the smaller of the two.
     """
     for i in range(peak.size):
         below[i] += np.log(under[i])
@@ -160,7 +164,7 @@ def _choose_halves(rows, ends, peak, rest, halved):
 
 @compiled
 def _refine(state):
-    """Return the state without excluded cells at either end, and with coarse cells halved."""
+    """Return the state of bets without excluded cells at either end, and with coarse cells halved."""
     halved = np.zeros(state.peak.size, np.bool_)
     first, last, size = _choose_halves(state.sums[0], state.ends, state.peak, state.rest, halved)
     if size == state.peak.size and not halved.any():
@@ -205,7 +209,10 @@ def _multiply(ends, under, over, a, b, sums, weights, rewards):
 
 @compiled
 def _bet(state, weights, rewards, max_weights):
-    """Return the state after rows with weights (n,), bounded by `max_weights` (n,), and rewards (n,) in [0, 1]."""
+    """Return the state of bets after rows with `weights` (n,) and rewards (n,) in [0, 1].
+
+    `max_weights` (n,) are the largest possible weights of the rows.
+    """
     bound, left, held, t = state.bound, state.left, state.held, 0
     while t < weights.size:
         together = max(FEWEST, min(int(state.sums[0]) // PER_BET, TOGETHER))
@@ -344,7 +351,7 @@ class BettingSequence:
 def _interpolate(end: float, other: float, outer: float, inner: float, wanted: float) -> float:
     """Return the value between two ends of a cell where the line from wealth `outer` to `inner` falls to `wanted`.
 
-    Returns `end` itself if its wealth is below `wanted`.
+    The wealth is `outer` at `end`, and `inner` at the other end, `other`. Returns `end` if `outer` is below `wanted`.
     """
     return end if outer < wanted else end + (other - end) * (outer - wanted) / (outer - inner)
 
@@ -357,9 +364,9 @@ def _merge_ends(one: Bets, two: Bets) -> np.ndarray:
 
 
 def _resample(state: Bets, ends: np.ndarray) -> Bets:
-    """Return the state on finer cells, with wealth interpolated between the ends of the old cells.
+    """Return the state of bets on finer cells with these `ends`, with log wealth interpolated in the old cells.
 
-    The products are moved into the wealth before.
+    The products `under` and `over` are multiplied into the wealth first.
     """
     at = np.searchsorted(state.ends, ends[:-1], side="right") - 1
     below, above = (state.below + np.log(state.under))[at], (state.above + np.log(state.over))[at]

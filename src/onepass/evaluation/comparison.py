@@ -312,8 +312,8 @@ def summarize_comparison(
     """Return the comparison of candidates with the present policy `base`, by weights and rewards `earned` (n,).
 
     `predicted` (n,) are rewards of the chosen arms as a model predicts them. If `logger_changed`, there are no limits
-    for a fixed sample. `alpha` is the error probability of all limits together. Raises ValueError if a reward is out of
-    range.
+    for a fixed sample. `rewards` is the range of possible rewards, and `alpha` the error probability of all limits
+    together. Raises ValueError if a reward is out of range.
     """
     found = []
     r = (check_rewards(earned, rewards) - rewards.least) / rewards.span  # a constant off all changes no difference
@@ -360,7 +360,10 @@ def lower_gain(one: PolicyWeights, base: PolicyWeights, r: np.ndarray, alpha: fl
 
 
 def weight_scale(bounds: WeightLimits) -> tuple[float, float]:
-    """Return a bound of all weights, from a grid fixed beforehand, and the part of the error probability it gets."""
+    """Return a bound of all weights, and the share of the error probability that is spent on it, at most 1.
+
+    If `bounds` were not all known beforehand, the bound is taken from a grid of doublings of the first one.
+    """
     if bounds.first is None:
         return bounds.largest, 1.0
     doublings = max(int(np.ceil(np.log2(bounds.largest / bounds.first))), 0)

@@ -63,8 +63,8 @@ class Boundary:
 class Contrasts:
     """Estimated differences between the rewards of K arms, with limits that hold at every time.
 
-    `sums` (3, K, K) holds, for every pair of arms, the sum of the rounds' weights, of the weighted differences, and of
-    the squares of the weighted differences.
+    `count` is K, and `alpha` the probability that any limit ever fails. `sums` (3, K, K) holds, for every pair of arms,
+    the sum of the rounds' weights, of the weighted differences, and of the squares of the weighted differences.
     """
 
     def __init__(self, count: int, alpha: float, sums: np.ndarray | None = None) -> None:

@@ -128,7 +128,10 @@ def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float)
 
 
 def _mean_limits(mean: float, error: float, n: int) -> tuple[float, float]:
-    """Return Student's limits of the mean weight at the level of `SURE` standard errors."""
+    """Return Student's limits of the mean weight `mean` of n rows, whose standard error is `error`.
+
+    Their level is that of `SURE` standard errors of a normal distribution.
+    """
     away = float(scipy.stats.t.isf(scipy.stats.norm.sf(SURE), max(n - 1, 1))) * error
     return mean - away, mean + away
 

@@ -121,7 +121,14 @@ class Evaluation:
         Returns
         -------
         dict
-            Numbers, strings and lists, as the command line writes them.
+            Numbers, strings, lists and dictionaries, as the command line writes them.
+
+            - "verdict", "reasons": verdict, and sentences that explain it.
+            - "value", "estimator", "limits", "level": estimate, its estimator, limits at any time and their level.
+            - "logged": mean reward of the logger.
+            - "rows", "mean_weight", "effective_rows", "largest_weight", "weight_bound": numbers on the weights.
+            - "estimates": "value", "deviation", "knob" and "normal" limits by name of the estimator.
+            - "intervals": limits by name of the interval.
         """
         return {
             "verdict": self.verdict,
@@ -318,7 +325,7 @@ def summarize_sample(
     `max_weights` (n,) are the largest possible weights of the rows, None if not known. `missing` is the mean
     probability that the policy gives to arms that the logger never chose. `average` is True if the value changes.
     `rewards` is the range of rewards, `names` are the estimators, `alpha` is the error probability of the limits, and
-    `bootstrap` the number of resamples.
+    `bound` gives the largest possible weight. `bootstrap` is the number of resamples, and `seed` their seed.
     """
     m, modelled = compute_moments(sample.weights, sample.rewards), any(get_estimator(name).models for name in names)
     anytime = AnytimeLimits(rewards, alpha, average, modelled)
@@ -365,7 +372,8 @@ def _estimate(one: Estimator, sample: Sample, rewards: Range, alpha: float) -> E
 def moment_intervals(m: Moments, rewards: Range, alpha: float) -> dict[str, Interval]:
     """Return confidence intervals at level 1 - `alpha` for a fixed number of rows, by name.
 
-    `m` holds the moments of weights and rewards, and `rewards` is the range of possible rewards.
+    The names are "bernstein", "clopper-pearson" and "cressie-read". `m` holds the moments of weights and rewards, and
+    `rewards` is the range of possible rewards.
     """
     return {
         "bernstein": intervals.bernstein(m, rewards, alpha),

@@ -149,7 +149,11 @@ def _rows_or_none(
 
 
 def event_rows(event: Any, features: Callable[[Any], Any] | None, default: float) -> Iterator[Row]:
-    """Yield the rows of an event: one for each slot of the decision, with its arm, propensity, reward and features."""
+    """Yield the rows of an event: one for each slot of the decision, with its arm, propensity, reward and features.
+
+    `features` maps a decision's contexts to numbers; None takes contexts that are numbers. `default` is the reward of a
+    slot without an outcome. Raises ValueError if the event cannot be evaluated.
+    """
     decision = event.decision
     if decision.deferred and event.activation is None:
         return
@@ -210,7 +214,7 @@ def _numeric_contexts(contexts: Any) -> np.ndarray | None:
 
 
 def _log_from_rows(block: list[Row], arms: int) -> Log:
-    """Return the log of a block of rows."""
+    """Return the log of a block of rows; `arms` is the number of arms of the log."""
     places, rewards, propensities, chances, features, slots, offered, offers, requests = zip(*block, strict=True)
     distributions, eligible, names = None, None, offers[0]
     if names is not None and (len(names) != arms or any(one is not names and one != names for one in offers)):
@@ -230,5 +234,5 @@ def _log_from_rows(block: list[Row], arms: int) -> Log:
 
 
 def _pad_rows(rows: np.ndarray, arms: int) -> np.ndarray:
-    """Pad rows of arms with zeros to `arms` rows; a row of the decision stays as it is."""
+    """Pad rows of arms (K, d) with zeros to (arms, d); a single row (d,), which describes the decision, stays."""
     return rows if rows.ndim == 1 else np.vstack([rows, np.zeros((arms - len(rows), rows.shape[1]))])

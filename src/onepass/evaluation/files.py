@@ -33,7 +33,10 @@ def parse_policy(text: str) -> Any:
 
 
 def _import_object(what: str, text: str) -> Any:
-    """Import MODULE:NAME, also from the current folder. Raises ValueError if it cannot be imported."""
+    """Return the object that `text`, MODULE:NAME, names, which may be in the current folder.
+
+    Raises ValueError if it cannot be imported; `what` says in the message what the object is for.
+    """
     try:
         return import_reference(text)
     except (ImportError, NoSuchName) as error:

@@ -56,9 +56,10 @@ def gain_interval(w: np.ndarray, u: np.ndarray, r: np.ndarray, alpha: float) -> 
 
 
 def _self_normalize(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, np.ndarray, float]:
-    """Return S(w) with `more` successes and failures added, its terms (n,), and a remainder of the variance.
+    """Return a self-normalized value with `more` successes and failures added, its terms, and a remainder.
 
-    Each added row has the weight of an effective row. The variance of S(w) is the sum of squares of the terms plus the
+    The value is S(w) = sum w r / sum w, for weights w (n,) and rewards r (n,) in [0, 1], and the terms are (n,). Each
+    added row has the weight of an effective row. The variance of S(w) is the sum of squares of the terms plus the
     remainder, which belongs to the added rows.
     """
     row = float((w @ w) / w.sum())
@@ -70,7 +71,9 @@ def _self_normalize(w: np.ndarray, r: np.ndarray, more: float) -> tuple[float, n
 def adjusted_gain(
     w: np.ndarray, u: np.ndarray, values: np.ndarray, others: np.ndarray, rest: np.ndarray, alpha: float
 ) -> tuple[float, Interval]:
-    """Return the difference with regression adjustment, and its limits for one look at a planned end.
+    """Return a candidate's gain over the present policy, adjusted by a reward model, and its limits.
+
+    The limits are for one look at a planned end.
 
     Parameters
     ----------
@@ -271,7 +274,10 @@ def power(
 def _gain_deviation(
     mean: float, gain: float, deviation: float | None, shares: tuple[float, float], r_squared: float
 ) -> float:
-    """Return the deviation of a gain times the square root of the number of decisions."""
+    """Return the standard error of an estimated gain times the square root of the number of decisions.
+
+    The arguments are those of `sample_size`. Raises ValueError if one is out of range.
+    """
     if check.real("gain", gain) == 0.0:
         raise ValueError("gain must not be 0")
     explained = check.fraction("r_squared", r_squared)

@@ -117,7 +117,10 @@ class FrameColumns:
         return self._columns[name]
 
     def mark(self, rows: np.ndarray, reason: str, column: np.ndarray) -> None:
-        """Mark rows, given by a mask (n,), as dirty for a reason, unless they are dirty already."""
+        """Mark rows, given by a mask (n,), as dirty for a reason, unless they are dirty already.
+
+        The report shows the cell of each row in `column` (n,).
+        """
         for row in np.flatnonzero(rows).tolist():
             self._first.setdefault(row, DirtyRow(row, reason, _plain(column[row])))
 
@@ -130,7 +133,11 @@ class FrameColumns:
         return out
 
     def rewards(self, name: str, default: float | None, limits: tuple[float, float] | None) -> np.ndarray:
-        """Return the rewards (n,) of a column, with `default` in empty cells; rows outside of `limits` are dirty."""
+        """Return the rewards (n,) of the column `name`, NaN in rows that are dirty for want of a number.
+
+        Empty cells take `default`; if it is None, their rows are dirty. Rows outside of `limits`, the least and largest
+        possible reward, are dirty, too; None stands for no limits.
+        """
         column = self.column("reward", name)
         missing = _missing(column)
         if default is not None and missing.any():
@@ -150,7 +157,11 @@ class FrameColumns:
         return out
 
     def arms(self, name: str, names: Sequence[Any] | None) -> tuple[np.ndarray, tuple[str, ...] | None]:
-        """Return arms as indices (n,), -1 if dirty, and their names, None if the column holds indices."""
+        """Return the arms in the column `name` as indices (n,), -1 if dirty, and the names of all arms.
+
+        `names` are the names in the order of the indices; None takes the sorted names in the column. Without `names`, a
+        column of numbers holds indices, and None is returned for the names.
+        """
         column = self.column("arm", name)
         missing = _missing(column)
         self.mark(missing, f"{name} is missing", column)
@@ -177,7 +188,11 @@ class FrameColumns:
         self.mark(again, f"{name} is that of an earlier row", column)
 
     def contexts(self, names: str | Sequence[str]) -> tuple[np.ndarray | None, list[dict[str, Any]] | None]:
-        """Return rows of numbers (n, d), or else a dictionary for each row (text, or one column of JSON)."""
+        """Return the contexts in the columns `names`: an array (n, d) and None, or None and n dictionaries.
+
+        The array is for columns of numbers. Dictionaries are returned if a column is text, and for a single column of
+        dictionaries or JSON.
+        """
         each = [names] if isinstance(names, str) else list(names)
         columns = [self.column("context", name) for name in each]
         if len(each) == 1 and (read := _json_reader(columns[0])) is not None:
@@ -195,7 +210,10 @@ class FrameColumns:
         return None, [dict(zip(each, row, strict=True)) for row in zip(*cells, strict=True)]
 
     def _read_json(self, name: str, column: np.ndarray, read: Callable[[Any], Any]) -> list[dict[str, Any]]:
-        """Return the dictionaries in a column; rows with anything else are marked as dirty and get an empty one."""
+        """Return the dictionaries in the column `name`; rows with anything else become dirty and get an empty one.
+
+        `read` returns the dictionary of a cell of `column`, or raises ValueError.
+        """
         missing, wrong, out = _missing(column), np.zeros(len(column), bool), []
         for row, cell in enumerate(column.tolist()):
             found: Any = {}
@@ -227,7 +245,10 @@ class FrameColumns:
 
 
 def _loss_warning(arms: np.ndarray, clean: np.ndarray) -> str | None:
-    """Return a sentence if the arms lost different shares of their rows, more than chance explains."""
+    """Return a sentence if the arms lost different shares of their rows, more than chance explains, else None.
+
+    `arms` (n,) are the arms of all rows by index, -1 if not known, and `clean` (n,) is False for rows that were lost.
+    """
     known = arms >= 0
     kept, lost = (np.bincount(arms[known & which], minlength=1) for which in (clean, ~clean))
     size = max(len(kept), len(lost))
@@ -251,7 +272,11 @@ def fixed_split(arms: np.ndarray, propensities: np.ndarray, count: int) -> np.nd
 
 
 def split_from(given: Any, names: tuple[str, ...] | None, count: int) -> np.ndarray:
-    """Return the probabilities (count,) of arms, given as a mapping from arm to probability, or one number for all."""
+    """Return the probabilities (count,) of arms, given as a mapping from arm to probability, or one number for all.
+
+    The arms are `names`, or the indices of `count` arms if that is None. Raises ValueError if an arm is missing, or if
+    the probabilities do not add up to 1.
+    """
     if isinstance(given, Mapping):
         by_name = {str(name): check.fraction("propensity", value) for name, value in given.items()}
         known = tuple(map(str, range(count))) if names is None else names

@@ -185,7 +185,10 @@ def list_moments(probabilities: np.ndarray) -> np.ndarray:
 
 
 def _check_places(name: str, places: Any) -> np.ndarray:
-    """Return lists of arms as integers (n, k)."""
+    """Return lists of arms as integers (n, k); one list (k,) becomes (1, k).
+
+    Raises ValueError, which mentions the argument `name`, for anything but indices of arms, each once in a list.
+    """
     out = np.asarray(places)
     if out.ndim not in (1, 2) or out.dtype.kind not in "iu" or out.size == 0 or (out < 0).any():
         raise ValueError(f"{name} must be indices of arms of shape (n, k), got {check.quote(places)}")
@@ -197,7 +200,10 @@ def _check_places(name: str, places: Any) -> np.ndarray:
 
 
 def _check_probabilities(name: str, values: Any, n: int) -> np.ndarray:
-    """Return probabilities as an array (1, K) or (n, K)."""
+    """Return probabilities, given as (K,) for all n rows or as (n, K), as an array (n, K).
+
+    Raises ValueError, which mentions the argument `name`, unless each row adds up to 1.
+    """
     out = np.atleast_2d(check.finite(name, check.array(name, values, np.dtype(np.float64), (1, 2))))
     if len(out) not in (1, n) or (out < 0.0).any() or (np.abs(out.sum(axis=1) - 1.0) > 1e-6).any():
         raise ValueError(f"{name} must be probabilities (K,) or ({n}, K) that add up to 1, got {check.quote(values)}")
@@ -205,7 +211,11 @@ def _check_probabilities(name: str, values: Any, n: int) -> np.ndarray:
 
 
 def _target(target: Any, n: int, k: int, arms: int) -> np.ndarray:
-    """Return the probability of each arm at each position under the target, (1, k K) or (n, k K)."""
+    """Return the probability of each arm at each position under the policy `target`, (1, k K) or (n, k K).
+
+    Column j K + a is for arm a at position j, and `arms` is K. The policy is given as in `evaluate_list_rewards`, for n
+    lists of length k.
+    """
     given = np.asarray(target)
     if given.dtype.kind in "iu":
         lists = _check_places("target", target)

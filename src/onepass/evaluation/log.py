@@ -361,7 +361,8 @@ class Log:
         Returns
         -------
         dict
-            Columns by obp's names.
+            "n_rounds", "n_actions", "context", "action", "position", "reward" and "pscore". Context and position are
+            None if the log has none.
         """
         return {
             "n_rounds": len(self),
@@ -446,7 +447,7 @@ def _check_propensities(value: Any, rows: int) -> np.ndarray:
 
 
 def _check_requests(value: Any, rows: int, arms: int) -> np.ndarray:
-    """Return requests (rows,) as an array of objects, or raise ValueError."""
+    """Return requests (rows,) as an array of objects, or raise ValueError unless each has 1 to `arms` arms."""
     if len(value) != rows or not all(isinstance(one, Request) and 1 <= len(one.arms) <= arms for one in value):
         raise ValueError(f"requests must be {rows} of Request(context, arms), each with 1 to {arms} arms")
     out = np.empty(rows, object)

@@ -167,7 +167,10 @@ def frontier(
 
 
 def _probabilities(log: Log, bandit: Any, weights: dict[str, float], costs: Any) -> np.ndarray:
-    """Return the bandit's action probabilities (n, K) for every row of a log; nothing changes."""
+    """Return the bandit's action probabilities (n, K) for every row of a log; nothing changes.
+
+    `weights` and `costs` are arguments of `Bandit.decide`.
+    """
     contexts = policy_input(log)
     names = None if contexts.ndim == 3 else arm_names(log, bandit)
     requests = contexts if contexts.ndim == 3 else contexts[:, None]

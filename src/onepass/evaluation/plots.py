@@ -23,7 +23,7 @@ DASHES = ("-", "--", ":", "-.")
 
 
 def _make_axes(height: float, shown: bool) -> Any:
-    """Return empty axes of a new figure; notebooks display the figure if `shown` is True.
+    """Return empty axes of a new figure, `height` inches high; notebooks display the figure if `shown` is True.
 
     Raises ModuleNotFoundError, with the package to install, if matplotlib is missing.
     """
@@ -41,7 +41,10 @@ def _make_axes(height: float, shown: bool) -> Any:
 
 
 def _write_value(axes: Any, value: float, limits: Any, place: int, sign: str = "") -> None:
-    """Write a value and its limits above the line that shows them; `place` is the height of the line."""
+    """Write a value and its limits above the line that shows them; `place` is the height of the line.
+
+    With "+" for `sign`, positive numbers are written with a plus.
+    """
     text = f"{value:{sign}.4g}  ({limits[0]:{sign}.4g} to {limits[1]:{sign}.4g})"
     axes.annotate(text, (value, place), (0, 5), textcoords="offset points", ha="center", fontsize="small")
 
@@ -124,7 +127,8 @@ def draw_curves(found: Mapping[str, np.ndarray], axes: Any = None) -> Any:
 def plot_values(found: Mapping[str, Any], path: str | Path) -> Path:
     """Save a picture of the evaluations `found` in the file `path`, and return its path.
 
-    The picture shows the estimated values of policies with their limits. The ending of `path` selects the type of file.
+    `found` maps the names of policies to their evaluations. The picture shows their estimated values with limits. The
+    ending of `path` selects the type of file.
     """
     return _save_figure(draw_values(found, _make_axes(1.2 + HEIGHT * len(found), shown=False)), path)
 

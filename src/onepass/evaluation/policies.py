@@ -47,7 +47,8 @@ def read_policy(given: Any) -> Any:
 def make_policy(given: Any, log: Log) -> Policy:
     """Return the policy `given` as a function that maps a part of a log to action probabilities (n, K).
 
-    Raises ValueError if the policy is invalid, or an array has the wrong shape.
+    The function takes the part and the index of its first row in the log. `given` is a policy as in `evaluate`. Raises
+    ValueError if the policy is invalid, or an array has the wrong shape.
     """
     given = ConstantPolicy(given) if isinstance(given, str) and given in (log.names or ()) else read_policy(given)
     if hasattr(given, "action_probabilities"):
@@ -125,7 +126,7 @@ def arm_names(block: Log, bandit: Any) -> list[Any]:
 
 
 def _request_probabilities(bandit: Any, block: Log) -> np.ndarray:
-    """Return a bandit's probabilities for requests, each with its own arms."""
+    """Return a bandit's action probabilities (n, K) for the requests of a log, each with its own arms."""
     found = np.zeros((len(block), block.n_arms))
     for place, (context, arms, eligible) in enumerate(block.requests):  # type: ignore[arg-type]
         p = bandit.decide(context, arms, id=f"row {place}", eligible=eligible).probabilities

@@ -77,7 +77,7 @@ def pool_logs(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balan
 def _logger_probabilities(log: Log, loggers: Sequence[Any], own: int) -> np.ndarray:
     """Return the probabilities (loggers, n, K) of all loggers on one log.
 
-    Raises ValueError if the log's own logger does not give its propensities.
+    `own` is the index of the policy that wrote this log. Raises ValueError if it does not give the log's propensities.
     """
     p = np.stack([make_policy(logger, log)(log, 0) for logger in loggers])
     held = p[own, np.arange(len(log)), log.arms]

@@ -25,7 +25,7 @@ class RidgeModel:
     Parameters
     ----------
     reg : float, default 1.0
-        Regularization.
+        Ridge penalty on every weight, above 0.
     """
 
     def __init__(self, reg: float = REG) -> None:
@@ -133,7 +133,7 @@ class RegressorModel:
 
 
 def _arm_features(log: Log, arms: np.ndarray) -> np.ndarray:
-    """Return the features of rows with the given arms, and the arms as one-hot columns."""
+    """Return the contexts of rows with the given arms (n,), and the arms as one-hot columns: (n, d + K)."""
     one_hot = np.eye(log.n_arms)[arms]
     if log.contexts is None:
         return one_hot

@@ -156,7 +156,7 @@ class PolicyStatistics:
 
         `max_weights` (n,) are the largest possible weights of the rows, None if not known. `unsupported` is the
         policy's probability of arms that the logger never chose, summed over the rows. `ceiling` is the largest weight
-        of any policy in the first row.
+        of any policy in the first row, None if not known.
         """
         m = compute_moments(sample.weights, sample.rewards)
         self.moments += m

@@ -131,7 +131,10 @@ def _read_path(path: str | Path) -> Any:
 
 
 def _rows(source: Any, named: bool) -> Iterator[Rows]:
-    """Yield the rows of a source in blocks. `named` is True if arms have names, False if they are rows of features."""
+    """Yield the rows of a source in blocks (contexts, rewards, arms), as `Bandit.learn` takes them.
+
+    `named` is True if arms have names. If it is False, arms are rows of features, and None takes their place.
+    """
     if isinstance(source, Log):
         yield _rows_of_log(source, named)
     elif isinstance(source, tuple) and len(source) == 3:
@@ -150,7 +153,7 @@ def _rows(source: Any, named: bool) -> Iterator[Rows]:
 
 
 def _rows_of_log(log: Log, named: bool) -> Rows:
-    """Return the rows of a log."""
+    """Return the rows of a log as (contexts, rewards, arms); without `named`, arms are rows, and None in the result."""
     if log.requests is not None:
         each = list(zip(log.requests, log.arms.tolist(), strict=True))
         return [one.context for one, _ in each], log.rewards, [one.arm(place) for one, place in each]
@@ -162,7 +165,10 @@ def _rows_of_log(log: Log, named: bool) -> Rows:
 
 
 def _rows_of_labels(contexts: Any, labels: Any) -> Rows:
-    """Return every example once for each label: reward 1 with its own label, else 0."""
+    """Return every example once for each label, as (contexts, rewards, arms): reward 1 with its own label, else 0.
+
+    `labels` (n,) are the right arms of the contexts.
+    """
     right = _to_list(labels)
     arms = list(dict.fromkeys(right))
     each: Any = records_of(contexts)[1] if are_records(contexts) else np.asarray(contexts, np.float64)

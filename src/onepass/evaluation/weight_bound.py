@@ -75,7 +75,8 @@ class WeightBound:
 def _largest_weights(block: Log, p: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray | None, float | None]:
     """Return the largest possible weights (n,) by the log, and the largest weight of any policy in the first row.
 
-    Both are None if the log has neither distributions nor even propensities.
+    `p` (n, K) are the policy's probabilities, and `weights` (n,) its importance weights. Both results are None if the
+    log has neither distributions nor even propensities.
     """
     if block.distributions is not None:
         ratios = np.divide(p, block.distributions, out=np.zeros_like(p), where=block.distributions > 0.0)
