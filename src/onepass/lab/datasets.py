@@ -122,14 +122,20 @@ class Source(NamedTuple):
 
 
 def _read_idx(paths: list[Path]) -> Examples:
-    """Read MNIST's format: images and labels of each part, uint8 after headers of 16 and 8 bytes."""
+    """Read MNIST's format, and return images (n, 784) and labels (n,).
+
+    `paths` are the gzipped files of images and labels in turn, uint8 after headers of 16 and 8 bytes.
+    """
     parts = [np.frombuffer(gzip.decompress(path.read_bytes()), dtype=np.uint8) for path in paths]
     images = np.concatenate([part[16:].reshape(-1, 784) for part in parts[0::2]])
     return images.astype(np.float64), np.concatenate([part[8:] for part in parts[1::2]])
 
 
 def read_csv(label: int, header: bool) -> Callable[[list[Path]], Examples]:
-    """Return a reader of comma-separated numbers with the class in column `label`; .gz and .xz are unpacked."""
+    """Return a reader of comma-separated numbers with the class in column `label`; .gz and .xz are unpacked.
+
+    If `header` is True, the first line is skipped. The reader returns features (n, d) and classes (n,).
+    """
 
     def read(paths: list[Path]) -> Examples:
         table = np.concatenate([np.loadtxt(path, delimiter=",", skiprows=int(header), ndmin=2) for path in paths])
@@ -139,7 +145,10 @@ def read_csv(label: int, header: bool) -> Callable[[list[Path]], Examples]:
 
 
 def _read_svmlight(paths: list[Path], width: int | None = None) -> Examples:
-    """Read LIBSVM's format, `label index:value ...`; .gz and .bz2 are unpacked; width: None for the largest index."""
+    """Read LIBSVM's format, `label index:value ...`, from the first of `paths`; .gz and .bz2 are unpacked.
+
+    `width` is the number of features; None takes the largest index.
+    """
     from sklearn.datasets import load_svmlight_file
 
     rows, labels = load_svmlight_file(str(paths[0]), n_features=width)
@@ -147,7 +156,10 @@ def _read_svmlight(paths: list[Path], width: int | None = None) -> Examples:
 
 
 def _read_cifar(paths: list[Path]) -> Examples:
-    """Read the binary form of CIFAR-10: a byte of the class and 3,072 of the picture for every example."""
+    """Read the binary form of CIFAR-10 from the files `paths`, and return pictures (n, 3072) and classes (n,).
+
+    An example is a byte of the class and 3,072 bytes of the picture.
+    """
     table = np.concatenate([np.frombuffer(path.read_bytes(), dtype=np.uint8) for path in paths]).reshape(-1, 3073)
     return table[:, 1:].astype(np.float64), table[:, 0]
 
@@ -259,10 +271,11 @@ HEADER_2023 = b"user_id,parent_asin,rating,timestamp\n"
 def _read_interactions(
     order: str, separator: str, header: bool = False, unit: float = 1.0
 ) -> Callable[[list[Path]], Examples]:
-    """Return a reader of tables with or without a header, whose columns `order` names, and times in `unit` seconds.
+    """Return a reader of tables with or without a header, and with times in units of `unit` seconds.
 
-    The reader returns rows (n, 4) of user, item, rating and time, and no labels. Users and items become indices of
-    their sorted names. .gz and .xz are unpacked.
+    `order` has the names of the columns, "user", "item", "rating" and "time", in the order of the table and separated
+    by spaces. `separator` stands between columns. The reader returns rows (n, 4) of user, item, rating and time, and no
+    labels. Users and items become indices of their sorted names. .gz and .xz are unpacked.
     """
 
     def read(paths: list[Path]) -> Examples:
@@ -405,7 +418,10 @@ def cache_folder() -> Path:
 
 
 def _download(name: str, source: Source) -> tuple[Form, list[Path]]:
-    """Download the form that the data set's official home offers into the user's cache."""
+    """Download the files of the data set `name` into the user's cache, and return their form and paths.
+
+    The form is the last one of `source`. Raises DataNotFound if there are no downloads or they fail.
+    """
     folder = cache_folder()
     files = " or ".join(join_paths(form.files) for form in source.forms)
     if not source.downloads:

@@ -65,13 +65,13 @@ def save_panels(figure: Figure, rows: Sequence[Row], curves: Sequence[Row], stem
 
 
 def _panel_names(picture: Picture) -> list[str]:
-    """Return the names of a picture's panels as file names, numbered if two are equal."""
+    """Return the labels of a picture's panels in a form for file names, numbered if two are equal."""
     names = [re.sub(r"\W+", "-", str(axes.get_label())).strip("-").lower() or "panel" for axes in picture.axes]
     return [name if names.count(name) == 1 else f"{name}-{i + 1}" for i, name in enumerate(names)]
 
 
 def _isolate_panel(picture: Picture, place: int) -> None:
-    """Remove all panels but one, and let that one fill the picture."""
+    """Remove all panels of a picture but the one with index `place`, and let that one fill the picture."""
     for i, axes in enumerate(list(picture.axes)):
         if i != place:
             axes.remove()
@@ -85,7 +85,7 @@ def _isolate_panel(picture: Picture, place: int) -> None:
 
 
 def _undated_metadata(path: Path) -> dict[str, None]:
-    """Return file metadata without a date, so that equal pictures give equal files."""
+    """Return metadata with which matplotlib writes no date to `path`, so that equal pictures give equal files."""
     return {"CreationDate": None} if path.suffix == ".pdf" else {}
 
 
@@ -112,7 +112,7 @@ def set_title(figure: Picture, rows: Sequence[Row], what: str) -> None:
 
 
 def _standard_error_band(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean, and the mean minus and plus one standard error."""
+    """Return the mean of the values minus one standard error, the mean, and the mean plus one standard error."""
     mean, off = fmean(values), standard_error(values) if len(values) > 1 else 0.0
     return mean - off, mean, mean + off
 
@@ -171,7 +171,11 @@ def plot_curves(
 def name_ends(
     axes: Any, curves: Mapping[str, Curve], styles: Styles, intervals: Mapping[str, tuple[float, float]] | None = None
 ) -> None:
-    """Write the name of every curve at its end, and draw the `intervals` (lower, upper) by name at the right edge."""
+    """Write the name of every curve at its end into the panel `axes`.
+
+    `intervals` maps names to (lower, upper) limits, which are drawn at the right edge. `styles` maps names to line
+    styles.
+    """
     for i, (name, (low, high)) in enumerate(sorted((intervals or {}).items(), key=lambda one: one[1])):
         at = 1.0 + INTERVAL_GAP * (i % (2 * MAX_BANDS) + 1)
         axes.plot(
@@ -223,7 +227,7 @@ def level_end(axes: Any, value: float) -> Curve:
 
 
 def _is_wide_range(values: Sequence[float]) -> bool:
-    """Return True if a log axis suits the values better."""
+    """Return True if all values are positive and the largest is above 4 times the smallest, as suits a log axis."""
     return min(values) > 0 and max(values) > 4 * min(values)
 
 
@@ -238,7 +242,10 @@ def start_axes_at_zero(axes: Any, curves: Mapping[str, Curve]) -> None:
 
 
 def draw_regret_panel(axes: Any, curves: Sequence[Row], styles: Styles) -> None:
-    """Draw the mean cumulative regret over rounds into the panel `axes`, with bands of one standard error."""
+    """Draw the mean cumulative regret over rounds into the panel `axes`, with bands of one standard error.
+
+    `curves` are rows of curves, and `styles` maps the name of a policy to its line style.
+    """
     start_axes_at_zero(axes, plot_curves(axes, curves, "cumulative_regret", styles))
     axes.set(title="cumulative regret, mean and standard error", xlabel="round")
 
@@ -313,7 +320,7 @@ def bar_chart_height(rows: Sequence[Row]) -> float:
 
 
 def _means_over(rows: Sequence[Row], x: str, value: str) -> Iterator[tuple[float, float]]:
-    """Yield (x, mean of the value), in the order of x."""
+    """Yield pairs of a value of column `x` and the mean of column `value` over the rows that have it, in order."""
     for at, same in sorted(group_rows(rows, lambda row: row[x]).items()):
         yield at, fmean(row[value] for row in same)
 

@@ -127,6 +127,6 @@ def assign_styles(rows: Sequence[Row], key: str) -> dict[str, dict[str, Any]]:
 
 
 def _alternative_styles(color: str, dash: Any) -> Iterator[tuple[str, Any]]:
-    """Yield a style, then the colour's other dashes, then other colours."""
+    """Yield styles as pairs (colour, dashes): first the given one, then other dashes of `color`, then other colours."""
     yield color, dash
     yield from product((color, *SPARE), DASHES)

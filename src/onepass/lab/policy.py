@@ -106,7 +106,7 @@ class Policy:
         Returns
         -------
         dict of str -> object
-            Label, group, recipe and parameters.
+            Label ("policy"), "group", name of the recipe ("recipe") and parameters ("params").
         """
         return {
             "policy": self.label,

@@ -210,14 +210,18 @@ WARMED_UP_KINDS: set[Any] = set()
 
 
 def _init_worker(*given: Any) -> None:
-    """Set up a worker process: ignore Ctrl-C, use one BLAS thread, and watch the parent process."""
+    """Set up a worker process: ignore Ctrl-C, use one BLAS thread, and watch the parent process.
+
+    `given` is stored for `_play_in_worker`: study, tasks, numbers of rounds and of rounds per step, and a semaphore
+    that is released after every step.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     WORKER_STATE[:] = [*given, threadpool_limits(1)]
     threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
 
 
 def _exit_with_parent(parent: int) -> None:
-    """Exit this worker when its parent process is gone."""
+    """Exit this worker when its parent process, with the number `parent`, is gone."""
     while os.getppid() == parent:
         sleep(WATCH_SECONDS)
     os._exit(1)

@@ -97,7 +97,7 @@ def rebuild(
 
 
 def _add_rows(rows: list[Row], others: Sequence[Row]) -> list[Row]:
-    """Return the rows and those of other policies or seeds."""
+    """Return `rows`, followed by the rows in `others` whose pair of policy and seed is not in `rows`."""
     known = {(row["policy"], row["seed"]) for row in rows}
     return [*rows, *(row for row in others if (row["policy"], row["seed"]) not in known)]
 
@@ -108,7 +108,10 @@ def figures() -> dict[str, Figure]:
 
 
 def _figure_by_name(name: str, folder: Path) -> Figure:
-    """Return the figure of this name. Names in files never load code."""
+    """Return the figure of this name; raise ExperimentError, which names `folder`, if onepass has none.
+
+    Names in files never load code.
+    """
     known = figures()
     if name not in known:
         raise ExperimentError(f"the figure '{name}' of {folder} is not one of onepass: say --figure MODULE:NAME")

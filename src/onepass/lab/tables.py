@@ -64,7 +64,7 @@ def cost_columns(rows: Sequence[Row]) -> Line:
 
 
 def cost_and_error_columns(rows: Sequence[Row]) -> Line:
-    """Return the columns of `cost_columns`, and the largest bound on the error of a sketch."""
+    """Return the columns of `cost_columns`, and the largest certified error bound over rows of results, or "none"."""
     bound = max(row["error_bound"] for row in rows)
     return {**cost_columns(rows), "error bound": "none" if bound == float("inf") else f"{bound:.3g}"}
 

@@ -64,7 +64,7 @@ class TaskCache:
 
 
 def _task_digest(study: Study, policies: Sequence[Policy], seed: int, rounds: int) -> str:
-    """Return a hash of everything that the results of a task depend on."""
+    """Return a hash of all that the results of a task depend on: the arguments and the source code."""
     given = [study, *getattr(study, "__dict__", {}).values(), *(policy.make for policy in policies)]
     texts = sorted({text for text in map(_module_digest, given) if text})
     what = [

@@ -45,7 +45,7 @@ def chain(n_states: int = 4, n_steps: int = 8) -> Process:
     """Return the decision process RiverSwim, a chain of `n_states` states with two actions.
 
     Action 0 moves one state to the left, and the left end pays little. Action 1 moves to the right with some
-    probability, and pays 1 at the right end.
+    probability, and pays 1 at the right end. An episode has `n_steps` steps.
     """
     transitions, rewards = np.zeros((n_states, 2, n_states)), np.zeros((n_states, 2))
     last = n_states - 1
@@ -59,7 +59,7 @@ def chain(n_states: int = 4, n_steps: int = 8) -> Process:
 
 
 def grid(side: int = 3, n_steps: int = 6, slip: float = 0.1) -> Process:
-    """Return a decision process on a square of `side` x `side` states with four moves.
+    """Return a decision process on a square of `side` x `side` states with four moves, and episodes of `n_steps` steps.
 
     The goal is the corner opposite the start, and pays 1 in every step. A state beside the start pays 0.2. With
     probability `slip` a move goes in a random direction.
@@ -76,7 +76,7 @@ def grid(side: int = 3, n_steps: int = 6, slip: float = 0.1) -> Process:
 
 
 def random_process(seed: int, n_states: int = 5, n_actions: int = 3, n_steps: int = 8) -> Process:
-    """Return a random decision process with given numbers of states, actions and steps of an episode.
+    """Return a random decision process with `n_states` states, `n_actions` actions and episodes of `n_steps` steps.
 
     Transitions follow a Dirichlet distribution, and mean rewards are cubes of uniform numbers. So an action in a
     state leads to few states, and few pairs of state and action pay much.
@@ -87,7 +87,7 @@ def random_process(seed: int, n_states: int = 5, n_actions: int = 3, n_steps: in
 
 
 def evaluate(process: Process, actions: np.ndarray | None) -> float:
-    """Return the expected reward of an episode with the actions (H, S), one per step and state.
+    """Return the expected reward of an episode of `process` with the actions (H, S), one per step and state.
 
     None as `actions` gives the largest expected reward of any policy. H is the number of steps, S the number of states.
     """
@@ -138,7 +138,11 @@ class ProcessRun:
 
 
 def _policies(settings: Sequence[tuple[str, float, float]]) -> tuple[Policy, ...]:
-    """Return agents by estimator, exploration, which "huber" takes in units of the noise, and value exploration."""
+    """Return one agent, as a policy, for each of the `settings`: (estimator, exploration, value exploration).
+
+    The estimator is "huber" or "ridge". The explorations are multipliers of bonuses; the first is in units of the noise
+    for "huber".
+    """
     return tuple(
         Policy(
             f"{name}, exploration {beta:g} and {beta_p:g}",

@@ -13,7 +13,7 @@ from onepass.lab.tables import group_rows, mean_cell, size_columns
 
 
 def _quantiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the median between the 10% and the 90% quantile, because a mean would be decided by few seeds."""
+    """Return the 10% quantile, the median and the 90% quantile of values; few seeds would decide a mean."""
     low, high = np.quantile(values, (0.1, 0.9))
     return float(low), median(values), float(high)
 

@@ -88,7 +88,10 @@ class SphereRun:
 
 
 def _growth(rows: Sequence[Row], column: str) -> str:
-    """Return the mean over seeds of log(column) / log(rounds), or an empty string where the column is not above 0."""
+    """Return the mean over `rows` of log(value of the column) / log(rounds) as text, over values above 0.
+
+    The text is empty if there is no such value.
+    """
     known = [np.log(row[column]) / np.log(row["round"]) for row in rows if row[column] > 0.0]
     return f"{np.mean(known):.2f}" if known else ""
 

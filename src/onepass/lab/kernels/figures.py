@@ -68,7 +68,7 @@ def _draw_kernel(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def _mean_only(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean as a band of width zero."""
+    """Return the mean of values three times, as lower limit, middle and upper limit of a band of width zero."""
     mean = fmean(values)
     return mean, mean, mean
 

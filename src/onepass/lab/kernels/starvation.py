@@ -40,7 +40,10 @@ class Belief(NamedTuple):
 
 
 def exact_belief(kernel: Kernel, reg: float, rows: np.ndarray, values: np.ndarray, arms: np.ndarray) -> Belief:
-    """Return the posterior of a Gaussian process at arms (A, d), given noisy values (n,) at rows (n, d)."""
+    """Return the posterior of a Gaussian process at arms (A, d), given noisy values (n,) at rows (n, d).
+
+    `kernel` is the covariance of the process, and `reg` the variance of the noise.
+    """
     inverse = np.linalg.inv(kernel(rows, rows) + reg * np.eye(len(rows)))
     across = kernel(arms, rows)
     variances = kernel.diagonal(arms) - np.einsum("ij,jk,ik->i", across, inverse, across, optimize=True)
@@ -204,7 +207,7 @@ class StarvationTrial:
                 self._record_beliefs(t + 1)
 
     def _record_beliefs(self, evaluations: int) -> None:
-        """Record every policy's posterior and its comparison with the exact one."""
+        """Record every policy's posterior after this number of evaluations, and its comparison with the exact one."""
         values = np.asarray(self.values)
         exact = exact_belief(KERNEL, REG, GRID[self.played], values, GRID)
         for policy, bandit in zip(self.policies, self.bandits):

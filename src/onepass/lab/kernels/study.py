@@ -132,7 +132,10 @@ class PlayResult(NamedTuple):
 
 
 def play(bandit: Any, problem: Problem, start: int, rounds: int) -> PlayResult:
-    """Play the rounds start .. start + rounds - 1, and return arms, rewards and the seconds of the bandit alone."""
+    """Play the rounds start .. start + rounds - 1 of `problem`, and return arms, rewards and the bandit's seconds.
+
+    The time that the problem takes is not counted.
+    """
     arms, rewards, seconds = [], [], 0.0
     for t in range(start, start + rounds):
         began = perf_counter()
@@ -153,7 +156,10 @@ def model_of_bandit(bandit: Any) -> Any:
 
 
 def _recommendation_and_state(bandit: Any) -> tuple[int, dict[str, Any]]:
-    """Return the arm that a policy recommends, and its memory, dictionary size and effective dimension."""
+    """Return the arm with the largest posterior mean of a bandit, and a dictionary of measurements of its model.
+
+    The names are "memory_bytes", "dictionary_size" and "effective_dimension".
+    """
     known = model_of_bandit(bandit)
     dimension = known.effective_dimension()
     return int(np.argmax(known.posterior().means)), {

@@ -91,7 +91,10 @@ def _policies_with_fit(*known: Policy) -> tuple[Policy, ...]:
 
 
 def _bkb_policies_over(**values: Sequence[float]) -> tuple[Policy, ...]:
-    """Return exact GP-UCB, and BKB at several values of one parameter, with bounds of 4 deviations."""
+    """Return exact GP-UCB, BKB at several values of one parameter, and random choices.
+
+    `values` has the name of the parameter and its values. Upper bounds are 4 posterior standard deviations wide.
+    """
     ((name, many),) = values.items()
     rule = {"reg": 1.0, "exploration": 4.0}
     changed = (Policy(f"BKB {name}={value:g}", "BKB", {**rule, name: value}) for value in many)

@@ -94,7 +94,9 @@ def _draw_learner(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def _draw_rate_over_seconds(axes: Any, rows: Sequence[Row], key: str, styles: dict[str, dict[str, Any]]) -> None:
-    """Draw mistakes in % against seconds, joined within a `key`.
+    """Draw mistakes in % against seconds into the panel `axes`, one point per policy.
+
+    Points of policies with the same value in column `key` are joined by a line, with the style `styles` for this value.
 
     The baselines, which take hardly any time, are left out.
     """
@@ -112,7 +114,8 @@ def _draw_rate_over_seconds(axes: Any, rows: Sequence[Row], key: str, styles: di
 def _draw_settings(rows: Sequence[Row], curves: Sequence[Row], *, parameter: str, name: str, scale: str) -> Picture:
     """Draw mistakes and seconds against one parameter, and against each other.
 
-    Policies without the parameter are horizontal lines.
+    `parameter` is the name of the parameter in policies, and `name` labels its axis. `scale` is "x" for a logarithmic
+    axis of the parameter, else "". Policies without the parameter are horizontal lines.
     """
     figure = canvas(10, 7.6)
     axes = figure.subplot_mosaic([["percent", "seconds"], ["both", "both"]])

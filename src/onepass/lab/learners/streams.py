@@ -73,7 +73,7 @@ class InMemoryStream:
 
 
 def load_binary(name: str, standardized: bool) -> Examples:
-    """Return the examples of a data set with two classes.
+    """Return the examples of the data set `name`, which has two classes.
 
     If `standardized` is True, every feature is scaled to mean 0 and standard deviation 1 over the whole set.
     """
@@ -83,7 +83,10 @@ def load_binary(name: str, standardized: bool) -> Examples:
 
 
 def tuning_mask(labels: np.ndarray) -> np.ndarray:
-    """Return a Boolean mask (n,) of the examples for tuning: a random 30% of each class, equal in every call."""
+    """Return a Boolean mask (n,) of the examples for tuning: a random 30% of each class, equal in every call.
+
+    `labels` (n,) are the labels of all examples.
+    """
     rng, chosen = np.random.default_rng(0), np.zeros(len(labels), bool)
     for label in (-1.0, 1.0):
         own = np.flatnonzero(labels == label)
@@ -114,8 +117,8 @@ def flipped_blocks_factory(
 ) -> Callable[[int], Stream]:
     """Return a function from a seed to a stream whose labels change: one example is repeated many times, then the next.
 
-    The stream has `blocks` examples of the data set, drawn without replacement, each repeated `repeats` times. Labels
-    of every other example are flipped.
+    The stream has `blocks` examples of the data set `name`, drawn without replacement, each repeated `repeats` times.
+    Labels of every other example are flipped. If `standardized` is True, features are standardized.
 
     Source: Wen, Zhang et al. section 5.2, D.3.
     """

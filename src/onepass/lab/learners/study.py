@@ -93,7 +93,10 @@ class LearnerStudy:
 
 
 def build_learner(policy: Policy, stream: Stream, seed: int) -> Any:
-    """Return a new learner of a policy, with `seed` and the more frequent label as `majority` if it accepts them."""
+    """Return a new learner of a policy.
+
+    It is given `seed`, and the more frequent label of `stream` as `majority`, if it accepts them.
+    """
     where = {"seed": seed, "majority": stream.majority}
     known = {name: value for name, value in where.items() if policy.accepts(name)}
     return policy.build(**known)

@@ -138,7 +138,10 @@ def _adversarial_policies(rounds: int) -> tuple[Policy, ...]:
 
 
 def _policies_over_shares(policy: Policy, examples: int) -> tuple[Policy, ...]:
-    """Return the policy once per share in `SHARES`: its sketch is updated after this share of all examples."""
+    """Return the policy once per share in `SHARES`: its sketch is updated after this share of all examples.
+
+    `examples` is the number of all examples.
+    """
     changed = ((share, {**policy.params, "update_every": int(share * examples)}) for share in SHARES)
     return tuple(Policy(f"{policy.label} {share:g}", policy.recipe, own, policy.label, False) for share, own in changed)
 
@@ -158,7 +161,8 @@ DRIFT_GRID = {"width": tuple(2.0**i for i in range(-1, 7))}
 def _policies_over_budgets(loss: str, budgets: Sequence[int] = (100, 200, 300, 400, 500)) -> tuple[Policy, ...]:
     """Return the learners of Wen, Zhang et al.'s comparison on KuaiRec, at several budgets.
 
-    Sketches are updated on their default schedule.
+    `loss` is "hinge" or "squared_hinge", and a budget is the largest number of stored examples. Sketches are updated on
+    their default schedule.
     """
     found = []
     for budget in budgets:
@@ -173,7 +177,11 @@ def _policies_over_budgets(loss: str, budgets: Sequence[int] = (100, 200, 300, 4
 
 
 def _dataset_study(name: str, part: str, examples: int, budget: int) -> LearnerStudy:
-    """Return the study of the learners on one part of a data set; see `random_order_factory`."""
+    """Return the study of the learners on one part of the data set `name`.
+
+    `part` is an argument of `random_order_factory`, `examples` the number of examples in the whole data set, and
+    `budget` the largest number of examples that a learner stores.
+    """
     return LearnerStudy(
         f"learners-{name}",
         f"online kernel learners on {name}, tuned on 30% of the examples, counted on 70% (Wen, Zhang et al. table 1)",

@@ -42,7 +42,10 @@ class WithinBudget:
     window: int = WINDOW
 
     def play(self, games: Games) -> dict[str, Any]:
-        """Play within the budget and at the best constant price, and return rewards, spending and excess by name."""
+        """Play within the budget and at the best constant price, and return rewards, spending and excess by name.
+
+        Rewards are means per decision. "spending" and "spending at price" are mean costs divided by the budget.
+        """
         free = games.at_price(0.0)
         budget = self.share * free.cost
         mine, price = games.within(budget, self.window), games.best_constant_price(budget)

@@ -176,7 +176,10 @@ class TailTrial:
 
 
 def _crossing(points: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the first round from which on the exponent stays above 1/3, or None if it ends below."""
+    """Return the first round from which on the exponent stays above 1/3, or None if it does not end above 1/3.
+
+    `points` are the checkpoints of a run in order, dictionaries with "round" and "exponent".
+    """
     above = [point["exponent"] is not None and point["exponent"] > LIMIT for point in points]
     if not above[-1]:
         return None

@@ -130,7 +130,10 @@ class _Visits:
             heappush(self._clicks, (request.hour + request.delay, found["id"]))
 
     async def _wait_until_learned(self, hour: float) -> None:
-        """Wait while more than `BEHIND` due rewards are not learned, as they would be in real time."""
+        """Wait until the service has learned all but `BEHIND` of the rewards that are due at this hour.
+
+        In real time they would be learned by then. Raises TimeoutError if the service does not learn.
+        """
         while self._due < len(self._hours) and self._hours[self._due] + PATIENCE < hour:
             self._due += 1
         end = time.monotonic() + STUCK
@@ -141,7 +144,10 @@ class _Visits:
         self.behind.append(max(self._due - self.loop.learner.learned, 0))
 
     async def post(self, what: str, body: Any) -> Any:
-        """Post JSON to the service's path `what`, and return the answer. Raises ValueError if the service refuses."""
+        """Post `body` as JSON to the service's path `what`, and return the answer.
+
+        Raises ValueError if the service refuses.
+        """
         answer = await self.client.post(what, json=body)
         if answer.status_code != httpx.codes.OK:
             raise ValueError(f"the service refused: {answer.text}")

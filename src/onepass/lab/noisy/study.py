@@ -140,7 +140,11 @@ class NoisyTrial:
 
 
 def _final_columns(points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the mean reward of the rounds that count, and the share of the best fixed arm in late ones."""
+    """Return three results by name, given the checkpoints `points` of a run.
+
+    "counted" is the number of rounds that count, and "reward" their mean reward. "late_share" is the share, after the
+    first 1,000 of these rounds, in which the best fixed arm was chosen.
+    """
     last = points[-1]
     return {
         "counted": last["counted"],

@@ -29,7 +29,7 @@ class Game(NamedTuple):
     Parameters
     ----------
     rows : contexts (n, d).
-    actions : the interval of the actions.
+    actions : `Interval` from the smallest to the largest action.
     reward : function of the index of the round and the action that returns the reward.
     expected : function of the index of the round and the action that returns the expected reward.
     best : largest expected reward in every round (n,).

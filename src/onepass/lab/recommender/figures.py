@@ -104,7 +104,7 @@ def _draw_recommender(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def _cumulative_hits(rows: Sequence[Row]) -> dict[int, float]:
-    """Return the sum of Hit@10 up to every step, mean over seeds."""
+    """Return the sum of Hit@10 up to each step, mean over seeds, as a dictionary by the number of the step."""
     total, found = 0.0, {}
     for step, own in sorted(group_rows(rows, lambda row: row["round"]).items()):
         total += fmean(row["hit_at_10"] for row in own)

@@ -204,12 +204,15 @@ def places(names: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _drop_unknown(log: Interactions) -> Interactions:
-    """Return the interactions of known users with arms."""
+    """Return those interactions in `log` whose user has features and whose item is an arm."""
     return log.part((log.users != UNKNOWN) & (log.items != UNKNOWN))
 
 
 def _make_step(name: str, log: Interactions, people: np.ndarray) -> Step:
-    """Make a step from its interactions; `people` are the users in the numbering of the data set."""
+    """Make the step `name` from its interactions `log`, in which unknown users and items are -1.
+
+    `people` (n,) are the users of the interactions in the numbering of the data set.
+    """
     came: dict[int, set[int]] = {}
     for person, item in zip(people.tolist(), log.items.tolist()):
         came.setdefault(person, set()).update({item} - {UNKNOWN})

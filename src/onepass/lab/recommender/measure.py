@@ -7,7 +7,7 @@ from typing import Any
 
 
 def measure_call(model: Any, work: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, float, int]:
-    """Call `work(*args)`, and return the result, the seconds, and the peak bytes of memory.
+    """Call `work(*args, **options)`, and return the result, the seconds, and the peak bytes of memory.
 
     On Linux the peak is the largest resident memory of the process during the call. On other systems only the memory of
     `model` is counted. Memory that was freed before is not counted when it is used again, so peaks are exact only if

@@ -49,7 +49,10 @@ def _full_psi_policy(rank: int) -> Recommender:
 
 
 def _integrator_policy(rank: int) -> Recommender:
-    """Return PSI-LinUCB as its paper prints it, with the integrator and the triangular factor of a batch."""
+    """Return PSI-LinUCB as its paper prints it, with the integrator and the triangular factor of a batch.
+
+    `rank` is the rank of the sketches.
+    """
     label = f"PSILinUCB as printed rank={rank}"
     return replace(_per_arm_policy(label, "PSILinUCB", rank=rank, **AS_PRINTED), group="PSILinUCB as printed")
 
@@ -73,7 +76,10 @@ def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recomm
 
 
 def _default_policy(label: str, recipe: str, **params: object) -> Recommender:
-    """Return a recipe with a model per arm at its defaults."""
+    """Return a policy named `label` that plays the bandit `recipe` with one model per arm.
+
+    The bandit has its defaults except for `params`.
+    """
     return Recommender(label, recipe, {**PER_ARM, **params})
 
 
@@ -97,7 +103,7 @@ def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...
 
 
 def _sweep_problem(full: Sequence[int], **values: Sequence[int]) -> tuple[Recommender, ...]:
-    """Return the policies for every value of one parameter of the problem, given by its name.
+    """Return the policies for every value of one parameter of the problem, for example `factors=(4, 8)`.
 
     LinUCB on all columns is included only at the values in `full`.
     """

@@ -141,7 +141,10 @@ class RecommenderTrial:
         ]
 
     def row(self, policy: Policy, model: Model, month: str, points: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Return one row of results of a policy, averaged over the steps in `points`, with `month` as its name."""
+        """Return one row of results of a policy and its model, averaged over the steps in `points`.
+
+        `points` are dictionaries that `evaluate` returns, and `month` is the name of the row.
+        """
         values = [point["values"] for point in points]
         weights = np.concatenate([np.full(len(own), 1 / (len(own) * len(values))) for own in values])
         table = np.concatenate(values)
@@ -230,7 +233,11 @@ def _with_exploration(model: Any, exploration: float | None) -> Any:
 def _batches(
     log: Interactions, items: np.ndarray, rewards: np.ndarray, model: Any, batch: int | None
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return users, arms and rewards of every call of `learn`, in time order, with at most `batch` rows per arm."""
+    """Return users (n,), arms (n,) and rewards (n,) of every call of `learn`, in time order.
+
+    `log` are the interactions of users with features, and `rewards` their rewards. `items` are the arms of the
+    interactions of all users. A call has at most `batch` rows per arm; None means no limit.
+    """
     if isinstance(model, Popularity):
         return [(np.zeros(len(items), np.int64), items, np.ones(len(items)))]
     if isinstance(model, ItemModelsPolicy):

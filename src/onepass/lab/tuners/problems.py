@@ -30,7 +30,7 @@ def spaces() -> Any:
 
 
 def _log_distribution(low: float, high: float) -> Any:
-    """Return the distribution of a positive number on a logarithmic scale."""
+    """Return Optuna's distribution of a number from `low` to `high`, both above 0, on a logarithmic scale."""
     return spaces().FloatDistribution(low, high, log=True)
 
 
@@ -50,7 +50,10 @@ class Problem(NamedTuple):
 
 
 def _excess(settings: Settings, function: Callable[[np.ndarray], np.ndarray], least: float) -> float:
-    """Return the value of a function at settings in the unit cube, less the least value that it has there."""
+    """Return the value of `function` at settings in the unit cube, minus `least`, its smallest value there.
+
+    `function` maps rows (n, d) to values (n,).
+    """
     return float(function(np.array([list(settings.values())]))[0]) - least
 
 

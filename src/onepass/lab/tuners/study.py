@@ -55,7 +55,10 @@ SAMPLERS: dict[str, Callable[[int], Any]] = {
 
 
 class OptunaTuner:
-    """Tuner with the methods `ask` and `tell`, which wraps a study of Optuna; `sampler` is a name in `SAMPLERS`."""
+    """Tuner that wraps a study of Optuna; `ask` returns the next settings, and `tell` reports their value.
+
+    `settings` has Optuna's distribution of every setting by name. `sampler` is a name in `SAMPLERS`.
+    """
 
     def __init__(self, *, settings: Settings, seed: int, sampler: str) -> None:
         import optuna
