@@ -313,7 +313,7 @@ def validate_weights(estimator: OnlineKernelEstimator, sample_weight: Any, rows:
 
 
 def validate_rows(estimator: OnlineKernelEstimator, X: Any) -> Any:
-    """Return rows to decide on after the checks of scikit-learn and of the learners."""
+    """Return rows X (n, d) to decide on after the checks of scikit-learn and of the learners."""
     check_is_fitted(estimator)
     with _refuse_huge_integers():
         X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, reset=False)

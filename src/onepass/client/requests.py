@@ -122,7 +122,10 @@ def get_call(path: str) -> Call[Any]:
 
 
 def action_call(path: str, body: Any = None, method: str = "POST") -> Call[Any]:
-    """Make a request to `path`, relative to the loop, that must not be sent twice because it would count twice."""
+    """Make a request to `path`, relative to the loop, that must not be sent twice because it would count twice.
+
+    `body` is the JSON body, None for none, and `method` the HTTP method.
+    """
     return Call(method, f"{LOOP}/{path}", _return_json, body, False)
 
 
@@ -214,7 +217,10 @@ class Retries:
 
 
 def parse_result(call: Call[T], result: Result) -> T:
-    """Return the answer of the service to the request `call`, or raise the ServiceError that it stands for."""
+    """Return the answer of the service to the request `call`, or raise the ServiceError that it stands for.
+
+    `result` is the HTTP response, or the error of httpx if none came.
+    """
     if isinstance(result, httpx.RequestError):
         message = f"{type(result).__name__}: {result}" if str(result) else type(result).__name__
         raise NoAnswer(0, "NoAnswer", message, call.body) from result

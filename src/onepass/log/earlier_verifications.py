@@ -141,7 +141,7 @@ def _make_verified_piece(one: CheckedPiece) -> VerifiedPiece | None:
 
 
 def _has_same_digests(known: VerifiedPiece, begin: Piece, end: Piece) -> bool:
-    """Return True if a verified piece begins and ends with the checkpoints of these pieces."""
+    """Return True if the verified piece `known` begins with the model of `begin` and ends with that after `end`."""
     return (known.digest, known.end_digest) == (begin.digest, end.end_digest)
 
 

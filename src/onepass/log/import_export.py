@@ -360,7 +360,7 @@ def export_file(
 
 
 def _report_progress(found: Iterable[Any], progress: Progress | None) -> Iterator[Any]:
-    """Yield the elements, and call `progress` with the position of each."""
+    """Yield the records in `found`, and call `progress`, if it is given, with the position of each."""
     for one in found:
         yield one
         if progress is not None:

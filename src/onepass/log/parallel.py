@@ -167,7 +167,8 @@ def _is_open() -> bool:
 def _worker_pool(open_store: StoreOpener, store: Store, workers: int, progress: Progress) -> Iterator[Run]:
     """Yield a function that distributes tasks over processes and returns their results in the order of the tasks.
 
-    One of the processes is this one. The others start at once, and each has a thread here that hands it tasks.
+    There are `workers` processes, and this one is one of them. The others start at once and open the log by
+    `open_store`; each has a thread here that hands it tasks. `progress` is called with numbers of positions.
     """
     context, alone = multiprocessing.get_context("spawn"), threading.Lock()
 

@@ -222,7 +222,7 @@ def _decode_head(row: Row) -> Any:
 
 
 def _concerns(row: Row, line: int) -> bool:
-    """Return True if a decision was made by the model `line`, or with it as a candidate."""
+    """Return True if the decision in `row` was made by the model with the number `line`, or with it as a candidate."""
     found = _decode_head(row)
     return line in (found.line, None if found.canary is None else found.canary.line)
 

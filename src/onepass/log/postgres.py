@@ -154,7 +154,7 @@ class PostgresStore(Tables):
 
 
 def _lock_loop(connection: "psycopg.Connection", schema: str, loop: str) -> None:
-    """Claim a loop for a connection; raise ClaimError if another connection has it."""
+    """Claim a loop of the schema `schema` for a connection; raise ClaimError if another connection has it."""
     digest = hashlib.blake2b(f"{schema}\0{loop}".encode(), digest_size=KEY).digest()
     found = connection.execute("select pg_try_advisory_lock(%s)", (int.from_bytes(digest, "big", signed=True),))
     if found.fetchone() != (True,):

@@ -741,7 +741,7 @@ def moment(micros: int) -> datetime:
 
 
 def _to_plain_data(value: Any) -> Any:
-    """Convert arrays to lists and factors to {"left": ..., "right": ...}."""
+    """Convert arrays to lists, and rows of users and arms (`Factors`) to {"left": ..., "right": ...}."""
     if isinstance(value, Factors):
         return {"left": _to_plain_data(value.left), "right": _to_plain_data(value.right)}
     return value.tolist() if isinstance(value, np.ndarray) else value
@@ -758,5 +758,5 @@ def _to_plain(value: Any) -> Any:
 
 
 def _arms_at(offered: Any, places: list[int]) -> list[Any]:
-    """Return the names at indices, or the indices themselves if there are no names."""
+    """Return the names in `offered` at the indices `places`, or the indices themselves if `offered` is None."""
     return list(places) if offered is None else [offered[place] for place in places]

@@ -172,7 +172,7 @@ class Fold:
         return Checkpoint(through=self.through, digest=digest, data=data, **fields)
 
     def _scan(self, until: int | None) -> Iterator[Join | Eviction]:
-        """Yield the joins and evictions that have not been read, and store the decisions."""
+        """Yield the joins and evictions not read before, up to the position `until`, and store the decisions."""
         for one in self.store.read(max(self.through, self.read), until, ("decision", "join", "eviction"), self.loop):
             if isinstance(one, Decision):
                 self.add_decision(one)
@@ -266,7 +266,10 @@ class Fold:
         return len(joins) - len(known)
 
     def _note_outcomes(self, known: list[tuple[Decided, Join]]) -> None:
-        """Remember the arms that had an outcome, in the order of the last one."""
+        """Remember the arms that had an outcome, in the order of their last outcome.
+
+        `known` holds decisions, each with the join that has been learned for it.
+        """
         for decision, join in known:
             for arm in decision.arms if join.how != DEFAULT else ():
                 self.rewarded.pop(arm, None)

@@ -61,6 +61,7 @@ def first_eligible(eligible: Any, names: list[Any] | None, count: int, k: int) -
 def learning_context(contexts: Any, places: Sequence[int]) -> Any:
     """Return the context that learning needs for the arms at the indices `places`, taken from logged contexts.
 
+    It is {"context": ..., "arms": ...} for records, else the row of the arm, or a list of rows for several arms.
     Returns None if the contexts are in another form than records or rows of numbers.
     """
     if are_records(contexts):

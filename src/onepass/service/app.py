@@ -262,12 +262,18 @@ def merge_patch(present: Any, patch: Any) -> Any:
 
 
 async def read_message(request: Request, loop: Loop, decoder: Any) -> Any:
-    """Return the decoded message in the body of a request; raise ApiError for an invalid one."""
+    """Return the message that `decoder` reads from the body of a request; raise ApiError for an invalid one.
+
+    The settings of `loop` limit the size of the body.
+    """
     return parse_body(decoder, await read_body(request, loop.settings.limits.body))
 
 
 def int_argument(request: Request, name: str, default: int, least: int, most: int) -> int:
-    """Return an integer argument of the query, from `least` to `most`; raise ApiError for other values."""
+    """Return the argument `name` of a request's query, an integer from `least` to `most`; `default` if it is missing.
+
+    Raises ApiError for other values.
+    """
     text = request.query_params.get(name)
     if text is None:
         return default
@@ -277,7 +283,10 @@ def int_argument(request: Request, name: str, default: int, least: int, most: in
 
 
 def bool_argument(request: Request, name: str) -> bool:
-    """Return a Boolean argument of the query; raise ApiError for other values."""
+    """Return the argument `name` of a request's query, "true" or "false", as a bool; False if it is missing.
+
+    Raises ApiError for other values.
+    """
     text = request.query_params.get(name, "false")
     if text not in ("true", "false"):
         raise ApiError(400, "BadArgument", f"{name} must be true or false, got {quote(text)}")

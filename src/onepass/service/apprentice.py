@@ -24,10 +24,10 @@ REQUEST = "request"  # where a decision keeps the fingerprint of its request (ex
 def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> dict[str, Any]:
     """Return fields for the record of a decision in which the service shows another arm than the model chose.
 
-    In apprentice and logging mode, the service shows the first arm, or any arm with a small probability. The fields say
-    which arm is shown, and with which probabilities. In other modes the result is {}.
+    In apprentice and logging mode, the service shows the first arm, or any arm with a small probability. The fields are
+    "shown" and "baseline", and "showing" if the arm was drawn, as in `Decision`. In other modes the result is {}.
 
-    `found` is the model's decision among the arms `offered`.
+    `found` is the model's decision among the arms `offered`, and `settings` are the settings of the loop.
     """
     if settings.mode in ("online", "canary"):
         return {}
@@ -54,8 +54,8 @@ def share_with_candidate(
 ) -> dict[str, Any]:
     """Return fields for the record of a decision that a candidate model makes with probability `settings.share`.
 
-    The fields hold the candidate's choice, the arm shown, and the probabilities with which it was drawn. The result is
-    {} if the candidate cannot decide.
+    The fields are "canary", the candidate's choice, "shown", the arm shown, and "showing", the probabilities with which
+    it was drawn. The result is {} if the candidate cannot decide.
 
     `found` is the decision of the serving model, `other` a function that returns the candidate's decision.
     """

@@ -112,7 +112,7 @@ def save_checkpoint(
     The record contains the model as well if it cannot be learned again from the log, or if that is due
     (whole_checkpoints.py). `kept` is the metadata, `fold` the model with its position in the log, `state` and `why` say
     what becomes of the model, and `wholes` is the schedule of complete records. `blocks` are the decisions that wait,
-    each block with its number of finished rows.
+    each block with its number of finished rows. `time` is the time of the record in microseconds of Unix time.
     """
     data, line = files.to_bytes(fold.bandit), kept.loop_state.lines.each[kept.line]
     whole = has_forgotten_records(store, kept.loop, line, kept.through)

@@ -152,7 +152,10 @@ def check_records(name: str, store: Store, quick: bool) -> Iterator[Finding]:
 
 
 def check_clock(name: str, store: Store, now: float) -> Iterator[Finding]:
-    """Yield a result that says if the system's clock is behind the last record of a log."""
+    """Yield a result that says if the system's clock, which shows `now`, is behind the last record of the log `store`.
+
+    `now` is in seconds of Unix time, and `name` is the name of the loop.
+    """
     last = next((row.time / SECOND for row in store.rows(store.last - 1, None, None, None)), 0.0)
     behind = last - now
     if behind > SLACK:

@@ -340,7 +340,7 @@ def make_window(store: Store, loop: str, request: EvaluationRequest) -> Window:
 
 
 def seq_before(store: Store, loop: str, seconds: float) -> int:
-    """Return the last sequence number before a time in seconds, or 0 if there is none.
+    """Return the last sequence number before a time in seconds of Unix time, or 0 if there is none.
 
     Times in a log never decrease.
     """
@@ -401,7 +401,10 @@ def make_answer(asked: PolicyRequest, verdict: Verdict, level: float) -> PolicyA
 
 
 def verdict_sentence(found: Any, gain: Any, level: float) -> str:
-    """Return a sentence on the result of a policy, given its estimates `found` and its `gain` over what was shown."""
+    """Return a sentence on the result of a policy, given its estimates `found` and its `gain` over what was shown.
+
+    `level` is the confidence level of their limits.
+    """
     if found.verdict == "refused":
         return f"This window cannot tell: {'; '.join(found.diagnosis.reasons)}."
     limits = f"{found.limits.lower:.4g} to {found.limits.upper:.4g}"

@@ -288,7 +288,7 @@ class Joiner:
     def _recall_due(self, now: int) -> None:
         """Move the first `RECALLED` due decisions from the backlog to memory.
 
-        All stay in the backlog while the log cannot be read.
+        All stay in the backlog while the log cannot be read. `now` is the present time in microseconds.
         """
         if self._store is None or not self._is_due(now):
             return

@@ -62,7 +62,8 @@ def routes(
 ) -> list[Route]:
     """Return the HTTP routes of the monitoring page, which must be tried last.
 
-    `route` makes the route of a loop, and `presented` returns the key of a request.
+    `route` makes the route of a loop, and `presented` returns the key of a request. `loops`, `keys` and `watchers` map
+    a loop's name to the loop, its keys, and its overview thread.
     """
     files = {path.name: (path.read_bytes(), KINDS[path.suffix]) for path in FOLDER.iterdir()}
     keyed = any(map(len, keys.values()))
@@ -114,7 +115,8 @@ def routes(
 def overview_json(loop: Loop, watcher: OverviewThread, selves: dict[str, tuple[float, dict[str, Any]]]) -> bytes:
     """Return the overview of a loop for the monitoring page, as JSON bytes.
 
-    `selves` caches descriptions of models by loop name, with the times when they were made.
+    `watcher` is the loop's overview thread. `selves` caches descriptions of models by loop name, with the times when
+    they were made.
     """
     since, said = selves.get(loop.name, (0.0, {}))
     if not said or time.monotonic() - since >= FRESH:

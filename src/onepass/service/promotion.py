@@ -150,7 +150,7 @@ def resume(loop: LoopParts) -> None:
 
 
 def build(loop: LoopParts, fold: Fold) -> None:
-    """Let a candidate model learn the log until it has caught up, in a separate thread."""
+    """Let the candidate model of `fold` learn the log until it has caught up, in a separate thread."""
     line = loop.loop_state.lines.each[fold.line]
     wanted = loop.loop_state.staged[fold.line].settings
 

@@ -93,7 +93,10 @@ def make_rows(arms: Sequence[str | Arm], sizes: Sizes) -> np.ndarray | None:
 
 
 def ordered_numbers(what: str, given: Numbers | None, sizes: Sizes) -> list[float]:
-    """Return numbers, given by name or in order, in the order of the settings; `what` names them in errors."""
+    """Return numbers, given by name or in order, in the order of the settings; `what` names them in errors.
+
+    `sizes` are the names of the numbers or their count, as in the settings. Raises ApiError for other numbers.
+    """
     count = size(sizes)
     if given is None:
         if count:

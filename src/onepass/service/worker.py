@@ -274,7 +274,7 @@ class Worker:
             await loop.wait_after(present.number)
 
     async def _find(self, loop: FollowedLoop, message: DecideRequest) -> Decision | None:
-        """Return the decision in the log with a request's id, or None."""
+        """Return the decision in the log with the id of the request `message`, or None."""
         if message.id is None:
             return None
         _, stored = await self.ask(Kind.FIND, Question(loop.name, message.id))

@@ -90,7 +90,7 @@ class WorkerHandle:
         self._replies = Inbox(lambda frame: self.channel.send(*frame))
 
     def reply(self, kind: Kind, number: int, payload: bytes) -> None:
-        """Answer request `number` of the worker with a message of the kind `kind`. Any thread may call it."""
+        """Answer request `number` of the worker with a message of this kind and content. Any thread may call it."""
         self._replies.put((kind, number, payload))
 
     def refuse(self, number: int, error: BaseException) -> None:
@@ -319,7 +319,7 @@ class Workers:
         self._spawn(self._relay(worker, number, payload))
 
     async def _relay(self, worker: WorkerHandle, number: int, payload: bytes) -> None:
-        """Answer a relayed request with the service's own application."""
+        """Answer the relayed request in `payload`, which has this number, with the service's own application."""
         request = _decode(payload, type=Relayed)
         gone = worker.relays[number] = asyncio.Event()
         asked = False

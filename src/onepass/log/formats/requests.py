@@ -106,9 +106,9 @@ def adopt_decision(decision: Decision) -> Decision:
 
 
 def _numeric_rows(contexts: dict[str, Any], actions: Sequence[Any]) -> Any:
-    """Return the rows of numbers that `json_from_decision` wrote, of every arm or of the request.
+    """Return the rows of numbers that `json_from_decision` wrote: a list for every arm, or one list for the request.
 
-    Returns None for other features.
+    `contexts` are the features of the request and `actions` those of the arms. Returns None for other features.
     """
     shared, bare = contexts.keys() - {MULTI, SLOTS}, [action.keys() - {TAG} for action in actions]
     if not actions:

@@ -202,7 +202,7 @@ def read(
 
 
 def _read_column(path: str | Path, index: int) -> Iterator[str]:
-    """Yield the cells of a column below the first row, skipping lines that cannot be read."""
+    """Yield the cells of the column with this index, from 0, below the first row; skip lines that cannot be read."""
     lines = iter(Lines(path, "skip"))
     next(line for _, line in lines if line)
     for _, line in lines:

@@ -86,7 +86,7 @@ class PendingWeights:
 
 
 def weigh_policies(loop: Loop, policies: list[PolicyRun], begin: int, end: int) -> int:
-    """Add the decisions in a span of time that have rewards to each policy; return the number of decisions.
+    """Add the decisions in a span of time that have rewards to each of `policies`; return the number of decisions.
 
     `begin` and `end` are in microseconds. Decisions of several slots are left out. Raises ValueError if the service
     ends meanwhile, or if the logging policy's probabilities are not known.

@@ -72,7 +72,10 @@ async def status(call: Call) -> Response:
 
 
 def parse_model(loop: Loop, data: bytes) -> Any:
-    """Parse a model that GET /model returned. Raises ApiError for other bytes, or a model of other settings."""
+    """Return the bandit in `data`, bytes that GET /model returned.
+
+    Raises ApiError for other bytes, or for a model of other settings than those of `loop`.
+    """
     try:
         fresh = begin_bandit(loop.settings)
         found = files.from_bytes(data)
@@ -109,7 +112,7 @@ def install_model(loop: Loop, bandit: Any, why: str, through: int | None = None)
 
 
 def wait_until(loop: Loop, done: Callable[[], bool]) -> None:
-    """Wait until a condition holds. Raises StoreError if that takes too long."""
+    """Wait until the function `done` returns True. Raises StoreError if that takes too long, or the writer ended."""
     end = time.monotonic() + PATIENCE
     while not done():
         if time.monotonic() > end or not loop.writer.is_alive():

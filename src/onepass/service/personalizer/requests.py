@@ -77,7 +77,10 @@ def key_of(request: Request) -> str | None:
 
 
 def find_loop(request: Request, loops: dict[str, Loop], keys: dict[str, Keys], name: str | None, role: Role) -> Loop:
-    """Return the loop of a call. Raises ApiError if there is none, or if the key does not allow it."""
+    """Return the loop of a request, by the `name` in its path, or by its key if that is None.
+
+    Raises ApiError if there is no such loop, or if the key lacks the role `role`.
+    """
     presented, guarded = key_of(request), any(map(len, keys.values()))
     if name is None:
         if guarded:
