@@ -221,7 +221,7 @@ def decay(state: Any, factor: float) -> Any:
 
 @partial(generic, default=True)
 def regularization(state: Any) -> float:
-    """Return the regularization reg. By default it is the one in the settings."""
+    """Return the regularization reg of the design. By default it is the field `settings.reg` of the state."""
     return state.settings.reg
 
 

@@ -98,7 +98,10 @@ class DyadicSketchesState(NamedTuple):
 
 @compiled
 def is_full(held: int, size: int, dim: int) -> bool:
-    """Return True if no further block of `size` directions fits beside the `held` directions of the closed blocks."""
+    """Return True if rows must be added exactly, because the blocks would keep more than `dim` directions together.
+
+    The closed blocks keep `held` directions, the new block keeps `size`, and the block after it twice as many.
+    """
     return held + 3 * size > dim
 
 
@@ -159,7 +162,11 @@ def freeze(state: DyadicSketchesState) -> DyadicSketchesState:
 def with_block(
     state: DyadicSketchesState, active: Any, whole: Subspace, mass: float, sums: Sums
 ) -> DyadicSketchesState:
-    """Return the state with another active block, common inverse, sum of squared row norms of the block, and totals."""
+    """Return the state with other values of the fields `active`, `whole`, `mass` and `sums`.
+
+    They are the active block, the inverse of all blocks, the sum of squared norms of the active block's rows, and the
+    totals of rows and cuts.
+    """
     return DyadicSketchesState(
         active=active,
         whole=whole,

@@ -142,7 +142,7 @@ def replace_counters(state: ExactState, waiting: int, repairs: int, log_det: flo
 
 @compiled
 def refactorize(gram: np.ndarray, reg: float) -> tuple[np.ndarray, float]:
-    """Return R with R R^T = A^-1, and log det A, from A itself.
+    """Return R with R R^T = A^-1, and log det A, from the design A = `gram` (dim, dim) itself.
 
     Eigenvalues below reg, which can only be rounding, are raised to reg.
     """

@@ -204,7 +204,10 @@ def capacities(size: int, dim: int) -> tuple[int, int]:
 
 @compiled
 def negligible_share(eps: float) -> float:
-    """Return the fraction of the largest eigenvalue below which an eigenvalue is only rounding."""
+    """Return the fraction of the largest eigenvalue below which an eigenvalue is only rounding.
+
+    `eps` is the machine epsilon of the arrays.
+    """
     return max(NEGLIGIBLE, (IN_SINGLE * eps) ** 2)
 
 

@@ -106,8 +106,9 @@ def truncate_to_rank(
 ) -> tuple[np.ndarray, float, Sums]:
     """Return the `rank` largest eigenvalues of a sketch (k,), its new ridge, and the new totals of what was cut off.
 
-    `spectrum` (n,) holds the eigenvalues without the ridge, descending, and `dim` is the width of a row. With
-    compensation, what was cut off is spread over all other directions by raising the ridge.
+    `spectrum` (n,) holds the eigenvalues without the ridge, descending, and `dim` is the width of a row. `sums` are the
+    totals before, `eps` is the machine epsilon, and `precision` is not used. With compensation, what was cut off is
+    spread over all other directions by raising the ridge.
     """
     keep, held, lost = min(rule.rank, spectrum.size), 0.0, 0.0
     for i in range(keep):
@@ -232,8 +233,8 @@ def truncate_factors(state: ProjectorSplittingState) -> float:
 def symmetric_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return Q (k, dim) and C Q (k, dim), by which a batch of rows changes the root of A^-1, for a symmetric C.
 
-    For the batch Y = P diag(s) Q, after multiplication by the root, C = diag(1 - 1 / sqrt(1 + s^2)). Directions with s
-    = 0 are left out.
+    `whitened` (n, dim) is the batch Y after multiplication by the root. With the SVD Y = P diag(s) Q, C = diag(1 - 1 /
+    sqrt(1 + s^2)). Directions with s = 0 are left out.
     """
     _, singular, q = svd(whitened)
     kept, scaled = 0, q.copy()
@@ -251,8 +252,9 @@ def symmetric_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def triangular_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return Q (k, dim) and C^T Q (k, dim), by which a batch of rows changes the root of A^-1, for a triangular C.
 
-    This is algorithm 4 of Shustova et al. Y (n, dim) is the batch, after multiplication by the root. Y^T = Q^T R, where
-    the rows of Q are orthonormal. M is the lower Cholesky factor of I + R R^T = M M^T, and C = (M - I) M^-1 = I - M^-1.
+    This is algorithm 4 of Shustova et al. `whitened` (n, dim) is the batch Y after multiplication by the root. Y^T =
+    Q^T R, where the rows of Q are orthonormal. M is the lower Cholesky factor of I + R R^T = M M^T, and C = (M - I)
+    M^-1 = I - M^-1.
     """
     q, r = orthonormal(whitened)
     size = q.shape[0]

@@ -72,7 +72,7 @@ def init_sums() -> Sums:
 
 @compiled
 def add_mass(sums: Sums, mass: float) -> Sums:
-    """Return the totals after more rows, the squared norms of which add up to `mass`."""
+    """Return the totals `sums` of a sketch after more rows, the squared norms of which add up to `mass`."""
     return Sums(mass=sums.mass + mass, shed=sums.shed, weighted=sums.weighted, dust=sums.dust)
 
 
@@ -84,7 +84,7 @@ def saturating_add(total: float, part: float) -> float:
 
 @compiled
 def add_sums(first: Sums, second: Sums) -> Sums:
-    """Return the totals of two sketches together."""
+    """Return the totals of two sketches together, field by field of `Sums`."""
     return Sums(
         mass=first.mass + second.mass,
         shed=saturating_add(first.shed, second.shed),
@@ -95,7 +95,7 @@ def add_sums(first: Sums, second: Sums) -> Sums:
 
 @compiled
 def scale_sums(sums: Sums, factor: float) -> Sums:
-    """Return the totals multiplied by `factor`; an unknown total stays unknown."""
+    """Return the totals `sums` of a sketch multiplied by `factor`; an unknown total stays unknown."""
     return Sums(
         mass=factor * sums.mass,
         shed=factor * sums.shed if sums.shed < UNKNOWN else sums.shed,
@@ -106,7 +106,7 @@ def scale_sums(sums: Sums, factor: float) -> Sums:
 
 @compiled
 def add_dust(sums: Sums, dust: float) -> Sums:
-    """Return the totals with the rounding bound raised by `dust`."""
+    """Return the totals `sums` of a sketch with the bound on rounding in the cuts raised by `dust`."""
     return Sums(mass=sums.mass, shed=sums.shed, weighted=sums.weighted, dust=saturating_add(sums.dust, dust))
 
 

@@ -273,7 +273,10 @@ class AdaptiveLQR(files.Owner):
 
 
 def _check_matrix(name: str, value: Any, default: np.ndarray) -> np.ndarray:
-    """Return a matrix of the shape of `default`, or `default` if it is None; raise ValueError for another shape."""
+    """Return the matrix `value` of the argument `name`, or `default` if it is None.
+
+    Raises ValueError unless the matrix is finite and has the shape of `default`.
+    """
     if value is None:
         return default
     found = check.finite(name, check.array(name, value, np.dtype(np.float64), (2,)))

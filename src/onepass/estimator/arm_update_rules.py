@@ -58,7 +58,10 @@ def row_factor(rule: Any, memory: np.ndarray) -> float:
 
 @partial(generic, default=True)
 def pull_to_undo(rule: Any, memory: np.ndarray) -> float:
-    """Return the factor p for which theta -= p A^-1 x undoes what an arm learned from its stored row x. Default: 0."""
+    """Return the factor p for which theta -= p A^-1 x undoes what an arm learned from its stored row x. Default: 0.
+
+    `memory` holds the numbers that the rule keeps for the arm.
+    """
     return 0.0
 
 
@@ -83,7 +86,8 @@ def record_cut(rule: Any, memory: np.ndarray, rise: float, square: float) -> Non
 def radius_of_steps(rule: Any, memory: np.ndarray, gained: float, reg: float, constants: Constants) -> float:
     """Return the arm's confidence radius; by default infinity, because none is known.
 
-    `gained` is log det A - log det(reg I) of the model the arm began with; for `RidgeSums`, it is that of its present
-    model. `reg` is the regularization, and `constants` holds the bounds of radii.py.
+    `memory` holds the numbers that the rule keeps for the arm. `gained` is log det A - log det(reg I) for the design A
+    that the arm began with; for `RidgeSums`, A is its present design. `reg` is the regularization, and `constants`
+    holds the bounds of radii.py.
     """
     return np.inf

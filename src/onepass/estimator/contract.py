@@ -13,7 +13,10 @@ from onepass.foundation.generic import generic
 
 
 def path_dependence_error(kind: str) -> TypeError:
-    """Make the error for merging two models whose states depend on the order of their rows."""
+    """Make the error for merging two models whose states depend on the order of their rows.
+
+    `kind` is the name of the model or estimator.
+    """
     return TypeError(
         f"merge is not defined for {kind}: what it learns from a row depends on the rows before it; "
         "learn all rows again, one stream after the other"

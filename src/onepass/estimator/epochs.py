@@ -33,9 +33,9 @@ def equal_rows(row: np.ndarray, other: np.ndarray) -> bool:
 
 @compiled
 def required_index(epoch: Epoch, rows: np.ndarray) -> int:
-    """Return the index among `rows` of the arm that must be played again.
+    """Return the index among `rows` (K, dim) of the arm that must be played again to finish the epoch.
 
-    It is -1 if none must be, and -2 if the arm is not on offer.
+    It is -1 if the epoch has no plays yet, and -2 if its arm is not on offer.
     """
     if epoch.played == 0:
         return -1
@@ -62,7 +62,10 @@ def reset_epoch(epoch: Epoch) -> Epoch:
 
 @compiled
 def first_violation(epoch: Epoch, rows: np.ndarray) -> int:
-    """Return the index of the first of rows (n, dim) that is not the arm to be played again; -1 if there is none."""
+    """Return the index of the first of rows (n, dim) that is not the arm to be played again; -1 if there is none.
+
+    The rows follow the plays of the present epoch. An arm is repeated until its epoch has r plays; then any may begin.
+    """
     row, played = epoch.row, epoch.played
     for i in range(rows.shape[0]):
         if played > 0 and not equal_rows(row, rows[i]):

@@ -258,8 +258,8 @@ def radius_of_glb_omd(
 def least_reg(family: Any, theory: Theory) -> float:
     """Return the regularization above which the confidence radius is proved, 2 S L^3 R eta max mu'.
 
-    S and L bound the norms of the parameter and of rows, eta is the step size, and mu' the derivative of the mean
-    function, with |mu''| <= R mu'. For the identity the result is 0.
+    S and L are the theory's bounds on the norms of the parameter and of rows. eta = 1 + R L S is the step size, and mu'
+    the derivative of the family's mean function, with |mu''| <= R mu'. For the identity the result is 0.
     """
     curved, length, bound = concordance(family), theory.row_bound, theory.parameter_bound
     eta = 1.0 + curved * length * bound

@@ -202,10 +202,10 @@ def make_tail(
 ) -> Tail:
     """Return the checked constants of an estimator for heavy-tailed noise.
 
-    `deltas` is how many failure probabilities the estimator's theorem spends. A `parameter_bound` of None means no
-    ball, a `horizon` of None any number of rows, a `sigma_min` of None 1 / sqrt(T). Raises ValueError if epsilon is
-    outside (0, 1], the horizon below 1, `sigma_min` not above 0 or the ball empty, or if a ball is given although
-    `theory` has its own.
+    `step` is the number that divides the weight of a row, and `deltas` how many failure probabilities the estimator's
+    theorem spends. A `parameter_bound` of None means no ball, a `horizon` of None any number of rows, a `sigma_min` of
+    None 1 / sqrt(T). Raises ValueError if epsilon is outside (0, 1], the horizon below 1, `sigma_min` not above 0 or
+    the ball empty, or if a ball is given although `theory` has its own.
     """
     epsilon = check.positive("epsilon", epsilon, "moments of order 1 + epsilon are finite, epsilon in (0, 1]")
     if epsilon > 1.0:

@@ -203,7 +203,10 @@ def with_nu(noise: Noise, nu: float) -> Noise:
 
 @compiled
 def unpack_noise(nu: float, memory: np.ndarray) -> Noise:
-    """Return the noise estimate whose running numbers are the first 9 entries of `memory`."""
+    """Return the noise estimate whose running numbers are the first 9 entries of `memory`.
+
+    `nu` is its constant scale, or 0 if the scale is estimated.
+    """
     return Noise(
         nu=nu,
         next=0.0,

@@ -132,7 +132,10 @@ def clip_residual(
 
 @compiled
 def must_undo_first(practice: Practice, noise: Noise) -> bool:
-    """Return True if what was learned from the first residual must be undone, because it was an outlier."""
+    """Return True if what was learned from the first residual must be undone, because it was an outlier.
+
+    With the constants of the theorem, which `practice` marks by a negative radius, nothing is undone.
+    """
     return practice.radius >= 0.0 and first_was_outlier(noise)
 
 

@@ -81,7 +81,7 @@ class Strength(NamedTuple):
 
 
 def check_multiplier(name: str, value: "float | Theory") -> "float | Theory":
-    """Return a multiplier of widths, or raise ValueError unless it is a finite number or `Theory`."""
+    """Return `value`, the argument `name`; raise ValueError unless it is a multiplier: a finite number or `Theory`."""
     hint = "use a number (negative for pessimism) or onepass.Theory(...)"
     return value if isinstance(value, Theory) else check.real(name, value, hint)
 

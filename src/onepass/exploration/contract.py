@@ -85,8 +85,8 @@ def action_probabilities(
 ) -> None:
     """Fill `out` (K,), zeros before, with the rule's action probabilities, before a uniform share is mixed in.
 
-    They are 0 for arms that are not in `eligible` (K,), and add up to 1. Default: equal shares for the eligible arms
-    with the largest score.
+    They are 0 for arms that are not in the mask `eligible` (K,), and add up to 1. `scores` (K,) are the results of
+    `score`. Default: equal shares for the eligible arms with the largest score.
     """
     best, ties = -np.inf, 0
     for a in range(scores.size):

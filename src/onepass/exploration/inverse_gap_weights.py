@@ -31,7 +31,8 @@ def gap_scale(scale: float, count: int, stats: ArmStatistics) -> float:
 def fill_inverse_gap(scores: np.ndarray, best: int, count: int, gamma: float, out: np.ndarray) -> None:
     """Write 1 / (count + gamma gap) in place for every arm whose entry of `out` (K,) is above 0.
 
-    gap is the distance of the arm's score to the best score. The best arm gets the rest of the probability.
+    gap is the distance of the arm's score to the best score. The arm with the index `best` gets the rest of the
+    probability. `count` is the number of arms among which the probability is shared.
     """
     for a in range(scores.size):
         if out[a] > 0.0:

@@ -14,9 +14,10 @@ def sample_action(
 ) -> tuple[int, np.ndarray]:
     """Draw an arm from its action probabilities, and return its index and the probabilities (K,).
 
-    They are (1 - uniform_share) times the rule's probabilities, plus uniform_share / count for each of the `count`
-    eligible arms. `uniforms` holds two uniform numbers: the first decides if the arm comes from the uniform share, the
-    second which arm it is. The index is -1 if a score is not finite.
+    The probabilities are (1 - uniform_share) times those of the exploration rule, plus uniform_share / count for each
+    of the `count` arms in the mask `eligible` (K,). `scores` (K,) are the rule's scores of the arms. `uniforms` holds
+    two uniform numbers: the first decides if the arm comes from the uniform share, the second which arm it is. The
+    index is -1 if a score is not finite.
     """
     p, count = np.zeros(scores.size), 0
     for a in range(scores.size):

@@ -20,9 +20,10 @@ def fill_slots(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose arms (k,) for k slots without replacement; return them and the distribution (k, K) of each slot.
 
-    `uniforms` holds k pairs of uniform numbers. `eligible` (1 or k, K) is one mask for every slot or one for each; with
-    one for each, arms are excluded after which a later slot could not be filled (assignment.py). If `greedy`, the slots
-    after the first take the best of the remaining arms.
+    `scores` (K,) are the exploration rule's scores of the arms, and `stats` their statistics. `uniforms` holds k pairs
+    of uniform numbers. `eligible` (1 or k, K) is one mask for every slot or one for each; with one for each, arms are
+    excluded after which a later slot could not be filled (assignment.py). If `greedy`, the slots after the first take
+    the best of the remaining arms.
     """
     slots = uniforms.size // 2
     arms, p, open_arms = np.empty(slots, np.int64), np.zeros((slots, scores.size)), eligible[0].copy()

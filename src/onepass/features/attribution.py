@@ -62,7 +62,10 @@ class Terms(NamedTuple):
 
 
 def pass_to_inputs(inputs: Linear, constant: np.ndarray | float = 0.0) -> Attribution:
-    """Return the attribution of a linear map, which splits functions into parts of its inputs alone."""
+    """Return the attribution of a linear map, which splits functions into parts of its inputs alone.
+
+    `constant` is the part of each function that depends on no input.
+    """
     count = len(inputs.slopes)
     none = Linear(np.zeros((count, 0)), np.zeros((count, 0)))
     return Attribution(inputs, np.zeros(count) + constant, (), np.zeros(0), none)

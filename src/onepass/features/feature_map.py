@@ -265,7 +265,7 @@ def has_valid_arrays(features: FeatureMap, own: tuple[Any, ...], learned: tuple[
 
 
 def check_map(name: str, value: Any) -> Any:
-    """Return `value` if it is a feature map, and raise ValueError if not."""
+    """Return `value`, the argument `name`, if it is a feature map, and raise ValueError if not."""
     if not isinstance(value, FeatureMap):
         raise ValueError(f"{name} must be a feature map such as Standardize(dim=20), got {quote(value)}")
     return value

@@ -113,7 +113,10 @@ def _escape(key: str) -> str:
 
 
 def to_number(name: str, value: Any) -> float:
-    """Return a number or a boolean as a float; raise ValueError for anything else, also for NaN and infinities."""
+    """Return the number or boolean `value` of the term `name` as a float.
+
+    Raises ValueError for anything else, also for NaN, infinities and numbers above `LARGEST` in size.
+    """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, np.timedelta64) and isinstance(value, Real | Decimal | np.bool_):

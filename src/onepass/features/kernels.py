@@ -69,7 +69,7 @@ class Kernel(ABC):
 
 
 def check_rows(name: str, rows: Any) -> np.ndarray:
-    """Return `rows` (n, d) as float64, or raise ValueError unless they are finite."""
+    """Return `rows` (n, d), the argument `name`, as float64; raise ValueError unless they are finite."""
     return check.finite_rows(name, check.array(name, rows, np.dtype(np.float64), (2,)))
 
 
@@ -244,7 +244,7 @@ def _bias(value: Any) -> float:
 
 
 def _check_part(name: str, value: Any) -> None:
-    """Raise ValueError if `value` is no kernel."""
+    """Raise ValueError if `value`, the argument `name`, is no kernel."""
     if not isinstance(value, Kernel):
         raise ValueError(f"{name} must be a kernel such as RBF(0.2), got {quote(value)}")
 

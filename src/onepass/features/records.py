@@ -328,8 +328,8 @@ class Records(files.Owner):
     def _append_pairs(self, record: Any, space: Space, places: list[int], values: list[Any]) -> None:
         """Append the columns of a record's terms to `places`, and their values to `values`.
 
-        `space` has the lookup tables for the keys of the record, which may be nested in another one. Common
-        values are found there, others by the names of their terms.
+        `space` has the lookup tables for the keys of the record, which may be nested in another one. Common values are
+        found there, others by the names of their terms.
         """
         strings, numbers = space.strings, space.numbers
         try:
@@ -511,7 +511,10 @@ class Records(files.Owner):
         return place
 
     def _learn_band(self, place: int, name: str, value: float, rows: float) -> None:
-        """Give a number's value a band if it should get one. `rows` is the number of rows with this number so far."""
+        """Give the `value` of the number `name` a band if it should get one.
+
+        `place` is the number's column, and `rows` the number of rows with this number so far.
+        """
         knot = self._bands.next_knot(place, value, rows, self._spacious())
         if knot is not None and len(self._known) < self._room:
             self._bands.add_knot(place, knot, self._add_name(band_name(name, knot)))

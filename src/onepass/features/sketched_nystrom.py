@@ -154,9 +154,9 @@ def make_sketched_nystrom(
 ) -> SketchedNystromState:
     """Make a sketched Nystrom map of the first `count` points, with the landmarks points[places].
 
-    `size` is the number of columns of the random sketch, `rank` the number of features, and precision is 1 / (2
-    width^2) for the kernel's width. The eigenvectors are computed in full, once. points (capacity, dim) are kept; rows
-    after the first `count` are room for more.
+    `size` is the number of columns of the random sketch, in `blocks` equal blocks and drawn by `seed`, `rank` is the
+    largest number of features, and precision is 1 / (2 width^2) for the kernel's width. The eigenvectors are computed
+    in full, once. points (capacity, dim) are kept; rows after the first `count` are room for more.
     """
     landmarks = np.empty((places.size, points.shape[1]))
     for i in range(places.size):

@@ -70,7 +70,7 @@ def arrange_labels(figure: Any) -> None:
 
 
 def label_positions(wanted: list[float], heights: list[float]) -> np.ndarray:
-    """Return the centres of labels, as near to the `wanted` ones as possible without overlap.
+    """Return the centres of labels with these heights, as near to the `wanted` centres as possible without overlap.
 
     All numbers are fractions of the panel's height. The labels lie in [0, 1] if all fit, otherwise around 0.5.
     """

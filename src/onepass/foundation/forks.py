@@ -32,7 +32,7 @@ def open_at_fork(lock: Any) -> Any:
 
 
 def register_fork_hooks(outer: ForkHooks) -> None:
-    """Register functions to call at a fork, before all locks are taken and after they are released."""
+    """Register the functions `outer` to call at a fork, before all locks are taken and after they are released."""
     _outer.append(outer)
 
 

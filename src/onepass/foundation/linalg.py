@@ -314,7 +314,10 @@ def tisvd(vectors, values, left, right, rank):
 
 @compiled
 def _with_direction(basis, row):
-    """Return the orthonormal rows, with one more if `row` has a part outside their span, and the row's coordinates."""
+    """Return the orthonormal rows of `basis` (k, n), with one more if `row` (n,) has a part outside their span.
+
+    The second result holds the row's coordinates in the returned basis.
+    """
     if basis.shape[0] == 0:
         coordinates, residual, length = np.empty(0), row.copy(), np.sqrt(float(dot(row, row)))
     else:

@@ -84,7 +84,10 @@ def _names(state: Any) -> Any:
 
 
 def leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (path, array or scalar) for every entry of a nested state, with paths such as ``design.space.basis``."""
+    """Yield (path, array or scalar) for every entry of a nested state, with paths such as ``design.space.basis``.
+
+    Every path begins with `prefix`.
+    """
     for name, value in zip(_names(state), state, strict=True):
         if is_state(value):
             yield from leaves(value, f"{prefix}{name}.")
@@ -93,7 +96,10 @@ def leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def rebuild(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
-    """Return a state with the structure of `template`; `values` maps each path to its array or scalar."""
+    """Return a state with the structure of `template`; `values` maps each path to its array or scalar.
+
+    Paths are those that `leaves` yields, each with `prefix` before it.
+    """
     fields = [
         rebuild(value, values, f"{prefix}{name}.") if is_state(value) else values[prefix + name]
         for name, value in zip(_names(template), template, strict=True)

@@ -420,7 +420,10 @@ class LearnerStates(NamedTuple):
 
 
 def restore_states(learners: list[Learner], dim: int, held: files.StateSource) -> None:
-    """Give learners the states `held` by a file; raise ValueError if they do not belong to these learners."""
+    """Give learners the states `held` by a file; raise ValueError if they do not belong to these learners.
+
+    `dim` is the width of the rows that the learners have learned.
+    """
     begun = LearnerStates(tuple(one.begin_with_dim(dim) for one in learners))
 
     def fits(found: LearnerStates) -> bool:

@@ -152,7 +152,7 @@ def check_settings(alpha: float, curvature: float, bound: float) -> dict[str, fl
 
 
 def check_curvature(name: str, value: float) -> float:
-    """Return a curvature, or raise ValueError unless it is a finite number of at least 0."""
+    """Return the curvature `value` of the argument `name`; raise ValueError unless it is finite and at least 0."""
     found = check.real(name, value)
     if found < 0.0:
         raise ValueError(f"{name} must be at least 0, got {quote(value)}")

@@ -21,8 +21,8 @@ MAPS = tuple(CHANGING_LEAVES)
 def make_map(p: dict[str, Any], rank: int, rows: np.ndarray, width: float) -> Any:
     """Return a feature map of the Gaussian kernel of this width, with landmarks among the scaled rows (n, dim).
 
-    A map with landmarks has `rank` features, and a map with random frequencies `size`. p holds the
-    parameters `features`, `size` and `seed` of `KernelNewton`.
+    A map with landmarks has `rank` features, and a map with random frequencies `size`. p holds the parameters
+    `features`, `size` and `seed` of `KernelNewton`.
     """
     if p["features"] == "fourier":
         return make_fourier(p["size"], rows.shape[1], width, p["seed"])

@@ -148,7 +148,10 @@ def draw_landmarks(params: dict[str, Any]) -> np.ndarray:
 
 
 def init_sketching(params: dict[str, Any], dim: int) -> Sketching:
-    """Return the state of buffer and feature map before the first example, for rows of width `dim`."""
+    """Return the state of buffer and feature map before the first example, for rows of width `dim`.
+
+    `params` holds `width` and the result of `check_sketch_sizes`, and may hold `count`, an argument of `FORKS`.
+    """
     size, sample, rank = params["sketch_size"], params["sample_size"], params["rank"]
     buffer = make_budget(2 * params["budget"], dim, params["width"])
     landmark_indices = zeros(sample, dtype=np.int64) if is_abstract() else draw_landmarks(params)

@@ -79,7 +79,7 @@ def to_dense(rows: Any) -> np.ndarray:
 def _hash_columns(places: np.ndarray, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the column, among `columns`, to which a count sketch adds each of the columns `places`, and its sign.
 
-    The hash is the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+    Both are hashes with `seed`, by the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
     """
     with np.errstate(over="ignore"):
         z = (places.astype(np.uint64) + np.uint64(1)) * GOLDEN + np.uint64(seed) * MIX[0]

@@ -15,11 +15,11 @@ def rows_of_all_kinds(dim: int, n_rows: int, seed: int = 0) -> Iterator[tuple[st
     Parameters
     ----------
     dim : int
-        Number of columns.
+        Number of columns, at least 1.
     n_rows : int
-        Number of rows of each kind.
+        Number of rows of each kind, at least 3.
     seed : int, default 0
-        Seed of the random generator.
+        Seed of the random generator, at least 0.
 
     Yields
     ------
