@@ -387,7 +387,10 @@ def load(name: str) -> Dataset:
 
 
 def make_dataset(name: str, rows: np.ndarray, labels: np.ndarray) -> Dataset:
-    """Return a read-only data set whose classes are numbered 0 .. classes - 1 in the sorted order of `labels`."""
+    """Return a read-only data set whose classes are numbered 0 .. classes - 1 in the sorted order of `labels`.
+
+    `name` is the data set's name, `rows` (n, d) are the features, and `labels` (n,) are the classes.
+    """
     rows = np.array(rows, dtype=np.float64, order="C")  # a copy: the caller's stays writeable
     labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     rows.flags.writeable = labels.flags.writeable = False

@@ -32,7 +32,10 @@ Curve = tuple[list[float], list[float]]
 
 
 def draw(figure: Figure, rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Return the picture of the results: a matplotlib figure that `figure.draw` makes from rows and curves."""
+    """Return the picture of the results: a matplotlib figure that `figure.draw` makes from rows and curves.
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     import matplotlib as mpl
 
     with mpl.rc_context(RC_PARAMS):
@@ -42,7 +45,11 @@ def draw(figure: Figure, rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def save(figure: Figure, rows: Sequence[Row], curves: Sequence[Row], path: Path) -> None:
-    """Draw the picture of the results into the file `path`; the suffix selects the format, for example .png."""
+    """Draw the picture of the results into the file `path`; the suffix selects the format, for example .png.
+
+    `figure` has the function that draws. `rows` are the results at the end of a run, and `curves` the results over
+    rounds, as dictionaries.
+    """
     import matplotlib as mpl
 
     with mpl.rc_context(RC_PARAMS):
@@ -50,7 +57,11 @@ def save(figure: Figure, rows: Sequence[Row], curves: Sequence[Row], path: Path)
 
 
 def save_panels(figure: Figure, rows: Sequence[Row], curves: Sequence[Row], stem: Path) -> list[Path]:
-    """Save each panel as a PDF of its own, `stem-NAME.pdf`, without the title, and return the paths."""
+    """Save each panel as a PDF of its own, `stem-NAME.pdf`, without the title, and return the paths.
+
+    `figure` has the function that draws. `rows` are the results at the end of a run, and `curves` the results over
+    rounds, as dictionaries.
+    """
     import matplotlib as mpl
 
     found = []
@@ -97,7 +108,10 @@ def canvas(width: float, height: float) -> Picture:
 
 
 def set_title(figure: Picture, rows: Sequence[Row], what: str) -> None:
-    """Set the title of a picture: the name of the experiment, the text `what`, and the number of seeds."""
+    """Set the title of the picture `figure`: the name of the experiment, the text `what`, and the number of seeds.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     seeds = len({row["seed"] for row in rows})
     figure.suptitle(
         f"{rows[0]['experiment']}: {what}, {seeds} seed{'s' if seeds > 1 else ''}",
@@ -280,7 +294,8 @@ def _format_tick(value: float, _: Any = None) -> str:
 def draw_bars(axes: Any, rows: Sequence[Row], value: str, unit: float, name: str, styles: Styles) -> None:
     """Draw the mean of column `value`, divided by `unit`, as one horizontal bar per policy with the title `name`.
 
-    If bars would be too short to see, points on a logarithmic axis are drawn instead.
+    `axes` is the panel, and `styles` maps policies to line styles. `rows` are the results of a run, as dictionaries. If
+    bars would be too short to see, points on a logarithmic axis are drawn instead.
     """
     means = {label: fmean(row[value] for row in own) / unit for label, own in group_rows(rows, policy_label).items()}
     labels, lengths = list(means), list(means.values())
@@ -315,12 +330,15 @@ def draw_bars(axes: Any, rows: Sequence[Row], value: str, unit: float, name: str
 
 
 def bar_chart_height(rows: Sequence[Row]) -> float:
-    """Return the height in inches of a bar chart with one bar per policy of these rows."""
+    """Return the height in inches of a bar chart with one bar for each policy in `rows`, dictionaries of results."""
     return 0.9 + 0.22 * len(group_rows(rows, policy_label))
 
 
 def _means_over(rows: Sequence[Row], x: str, value: str) -> Iterator[tuple[float, float]]:
-    """Yield pairs of a value of column `x` and the mean of column `value` over the rows that have it, in order."""
+    """Yield pairs of a value of column `x` and the mean of column `value` over the rows that have it, in order.
+
+    `rows` are results as dictionaries.
+    """
     for at, same in sorted(group_rows(rows, lambda row: row[x]).items()):
         yield at, fmean(row[value] for row in same)
 
@@ -328,8 +346,8 @@ def _means_over(rows: Sequence[Row], x: str, value: str) -> Iterator[tuple[float
 def draw_over_reg(rows: Sequence[Row], y: str, name: str, what: str, x: str = "reg", also: str = "reg") -> Picture:
     """Draw the mean of column `y` against the parameter `x` on logarithmic axes, one curve per group of policies.
 
-    Policies that lack the parameter `x` are drawn at their parameter `also`. `name` is the label of the vertical axis,
-    and `what` the title.
+    `rows` are the results of a run, as dictionaries. Policies that lack the parameter `x` are drawn at their parameter
+    `also`. `name` is the label of the vertical axis, and `what` the title.
     """
     placed = [{**row, "x": row["params"].get(x, row["params"].get(also))} for row in rows]
     figure = canvas(8.5, 5.2)

@@ -14,7 +14,8 @@ AXES = ("width", "reg")  # a picture is drawn over the first of these parameters
 def mean_regrets(rows: Sequence[Row]) -> dict[str, list[tuple[float, dict[str, Any]]]]:
     """Return, for every policy, the points of its parameter grid as pairs (mean regret, parameters), best first.
 
-    Of points with equal regrets, the one with fewer parameters at an edge of the grid comes first.
+    `rows` are the results of `tune`, as dictionaries. Of points with equal regrets, the one with fewer parameters at an
+    edge of the grid comes first.
     """
     regrets: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     params: dict[str, dict[str, Any]] = {}
@@ -53,7 +54,10 @@ def parameters_at_edge(params: dict[str, Any], grid: Sequence[dict[str, Any]]) -
 
 
 def _best_parameter_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy: the best parameters of the grid, and those at its edge."""
+    """Return one line per policy: the best parameters of the grid, and those at its edge.
+
+    `rows` are the results of `tune`, as dictionaries.
+    """
     lines = []
     found = mean_regrets(rows)
     searched = {label: _varying_parameters([params for _, params in points]) for label, points in found.items()}
@@ -80,7 +84,8 @@ def _varying_parameters(grid: Sequence[dict[str, Any]]) -> list[str]:
 def _draw_tuning(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Draw regret over reg, or over width if widths were searched.
 
-    At each value, the other parameters are the best ones for it.
+    `rows` are the results of `tune`, as dictionaries. `curves`, the results over rounds, are not used. At each value,
+    the other parameters are the best ones for it.
     """
     searched = dict.fromkeys(
         name for points in mean_regrets(rows).values() for name in _varying_parameters([params for _, params in points])

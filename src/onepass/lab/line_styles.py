@@ -110,7 +110,8 @@ RC_PARAMS: Any = {
 def assign_styles(rows: Sequence[Row], key: str) -> dict[str, dict[str, Any]]:
     """Return a line style for every value of column `key`: the colour shows the group, the dashes the policy's label.
 
-    No two values share a style. If a style is taken, the next dash pattern of the colour follows, then the next colour.
+    `rows` are the results of a run, as dictionaries. No two values share a style. If a style is taken, the next dash
+    pattern of the colour follows, then the next colour.
     """
     found: dict[str, dict[str, Any]] = {}
     taken: set[tuple[str, Any]] = set()

@@ -15,7 +15,10 @@ WIDEST_TABLE, WIDEST_CELL = 400, 200  # in letters: wider than any table here, s
 
 
 def format_table(figure: Figure, rows: Sequence[Row]) -> str:
-    """Return the table of the results as text, with the note of the figure below it."""
+    """Return the table of the results as text, with the note of the figure below it.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     text, note = markdown(figure.lines(rows)), figure.note(rows)
     return f"{text}\n\n{note}" if note else text
 
@@ -36,7 +39,10 @@ def markdown(lines: Sequence[Line]) -> str:
 
 
 def group_rows(rows: Sequence[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-    """Return a dictionary from `key(row)` to the list of rows with this key, in the order of first appearance."""
+    """Return a dictionary from `key(row)` to the list of rows with this key, in the order of first appearance.
+
+    `rows` are results as dictionaries.
+    """
     groups: dict[Any, list[Row]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
@@ -70,12 +76,18 @@ def cost_and_error_columns(rows: Sequence[Row]) -> Line:
 
 
 def size_columns(rows: Sequence[Row]) -> Line:
-    """Return two columns of a table line: the numbers of rounds and of seeds."""
+    """Return two columns of a table line: the numbers of rounds and of seeds.
+
+    `rows` are the results of one policy, one dictionary for each seed.
+    """
     return {"rounds": f"{rows[0]['rounds']:,}", "seeds": str(len(rows))}
 
 
 def regret_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return a table as one line per policy: mean regret, standard error, median and costs."""
+    """Return a table as one line per policy: mean regret, standard error, median and costs.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     lines = []
     for label, own in group_rows(rows, policy_label).items():
         regrets = [row["cumulative_regret"] for row in own]
@@ -95,8 +107,8 @@ def regret_lines(rows: Sequence[Row]) -> list[Line]:
 def lines_over_reg(rows: Sequence[Row], value: str, digits: str, names: Sequence[str] = ("reg",)) -> list[Line]:
     """Return a table of the mean of column `value`: one line per group, and one column per ridge penalty.
 
-    `names` are possible names of the parameter that is shown in columns, for example "size" or "rank". `digits` is the
-    format of a number.
+    `rows` are the results of a run, as dictionaries. `names` are possible names of the parameter that is shown in
+    columns, for example "size" or "rank". `digits` is the format of a number.
     """
 
     def axis_value(row: Row) -> float:
@@ -113,7 +125,7 @@ def lines_over_reg(rows: Sequence[Row], value: str, digits: str, names: Sequence
 def mean_cell(rows: Sequence[Row], value: str, digits: str) -> str:
     """Return the mean of column `value` as text, over the rows that have a value, or an empty string if none has.
 
-    `digits` is the format of the number, such as ".2f".
+    `rows` are the results of a run, as dictionaries. `digits` is the format of the number, such as ".2f".
     """
     known = [row[value] for row in rows if row[value] is not None]
     return format(fmean(known), digits) if known else ""

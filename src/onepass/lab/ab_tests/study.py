@@ -73,7 +73,10 @@ class GameTrial:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per player: decisions until it stopped at the best arm, wrong answers and losses."""
+    """Return the table as one line per player: decisions until it stopped at the best arm, wrong answers and losses.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     found = []
     for label, own in group_rows(rows, policy_label).items():
         right = [row["decisions"] if row["stopped"] and row["right"] else np.inf for row in own]
@@ -95,7 +98,10 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw one curve per player: the fraction of games that have stopped at the best arm, over decisions."""
+    """Draw one curve per player: the fraction of games that have stopped at the best arm, over decisions.
+
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used.
+    """
     figure = canvas(8.5, 4.8)
     axes = figure.subplots()
     for label, own in group_rows(rows, policy_label).items():

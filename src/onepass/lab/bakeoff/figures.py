@@ -22,7 +22,7 @@ def _set_name(row: Row) -> str:
 def rates(rows: Sequence[Row], groups: Sequence[str]) -> dict[str, float]:
     """Return the mean fraction of wrong choices of every policy in `groups`, as a dictionary by policy.
 
-    `rows` are rows of results, one per policy, data set and seed.
+    `rows` are the results of a run, as dictionaries, one per policy, data set and seed.
     """
     wanted = [row for row in rows if row["group"] in groups]
     return {
@@ -45,7 +45,10 @@ def _format_ratio(mine: float | None, theirs: float | None) -> str:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per data set, with the shares of wrong choices of the policies."""
+    """Return the table as one line per data set, with the shares of wrong choices of the policies.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     out = []
     for name, own in sorted(group_rows(rows, _set_name).items()):
         ours, argmax = rates(own, [OURS]).get(OURS), rates(own, [ARGMAX]).get(ARGMAX)
@@ -82,7 +85,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
     """Return the mistakes of the policy `label` relative to Vowpal Wabbit's best setting, as ratios by data set.
 
-    The best setting is chosen for each data set. `rows` are rows of results.
+    The best setting is chosen for each data set. `rows` are the results of a run, as dictionaries.
     """
     found = {}
     for name, own in group_rows(rows, _set_name).items():
@@ -95,7 +98,7 @@ def shares(rows: Sequence[Row], label: str) -> dict[str, float]:
 def forest_shares(rows: Sequence[Row], label: str) -> dict[str, float]:
     """Return the mistakes of the policy `label` divided by those of the better of two rivals, by data set.
 
-    The rivals are the random forest and Vowpal Wabbit's best setting. `rows` are rows of results.
+    The rivals are the random forest and Vowpal Wabbit's best setting. `rows` are the results of a run, as dictionaries.
     """
     found = {}
     for name, own in group_rows(rows, _set_name).items():
@@ -126,7 +129,8 @@ def _format_geometric_mean(values: Sequence[float]) -> str:
 def note(rows: Sequence[Row]) -> str:
     """Return the text below the table: the geometric mean, over data sets, of mistakes relative to two rivals.
 
-    The rivals are Vowpal Wabbit's best setting, and the better of this setting and the random forest.
+    `rows` are the results of a run, as dictionaries. The rivals are Vowpal Wabbit's best setting, and the better of
+    this setting and the random forest.
     """
     said = []
     for label in (OURS, ARGMAX):
@@ -151,7 +155,10 @@ def note(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the mistakes of the policies relative to Vowpal Wabbit's best setting, with one row for each data set."""
+    """Draw the mistakes of the policies relative to Vowpal Wabbit's best setting, with one row for each data set.
+
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used.
+    """
     figure = canvas(8.5, 1.4 + 0.19 * len(group_rows(rows, _set_name)))
     axes = figure.subplots()
     axes.set_label("mistakes")

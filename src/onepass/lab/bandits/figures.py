@@ -25,7 +25,8 @@ from onepass.lab.tables import group_label, group_rows, lines_over_reg, policy_l
 def _draw_regret(rows: Sequence[Row], curves: Sequence[Row], bound: bool = False) -> Picture:
     """Draw regret over rounds with one standard error, and below it time per round and memory as bars.
 
-    `bound` is True to also draw the growth of the certified error.
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries. `bound` is True
+    to also draw the growth of the certified error.
     """
     places: list[Any] = [["regret"] * 2, ["growth"] * 2, ["time", "memory"]]
     heights = [4.2, 2.8, bar_chart_height(rows)]
@@ -47,7 +48,8 @@ def _draw_regret(rows: Sequence[Row], curves: Sequence[Row], bound: bool = False
 def _draw_growth(axes: Any, curves: Sequence[Row], styles: dict[str, dict[str, Any]]) -> None:
     """Draw log(error bound) / log(round) over rounds into the panel `axes`, where the bound exceeds 1.
 
-    `styles` maps the name of a policy to its line style. Source: Wen, Yin et al. figure 1 c.
+    `curves` are the results over rounds. `styles` maps the name of a policy to its line style. Source: Wen, Yin et al.
+    figure 1 c.
     """
     known = [
         {**row, "growth": log(row["error_bound"]) / log(row["round"])}
@@ -62,14 +64,18 @@ def _draw_growth(axes: Any, curves: Sequence[Row], styles: dict[str, dict[str, A
 
 
 def _draw_bound(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw regret, and the growth of the certified error beside t^(1/3) (Wen, Yin et al. figure 1)."""
+    """Draw regret, and the growth of the certified error beside t^(1/3) (Wen, Yin et al. figure 1).
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     return _draw_regret(rows, curves, bound=True)
 
 
 def draw_pareto(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Draw mean regret against time and memory; lines join the settings on the Pareto front of their group.
 
-    Source: Wen, Yin et al. figure 3.
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used. Source: Wen, Yin
+    et al. figure 3.
     """
     figure = canvas(10, 4.6)
     panels = figure.subplots(1, 2, sharey=True)
@@ -114,7 +120,10 @@ def frontier(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 
 
 def _draw_reg(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw mean regret against the ridge penalty, one curve per group of policies."""
+    """Draw mean regret against the ridge penalty, one curve per group of policies.
+
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used.
+    """
     return draw_over_reg(
         rows, "cumulative_regret", "cumulative regret", f"regret over reg, {rows[0]['rounds']:,} rounds"
     )

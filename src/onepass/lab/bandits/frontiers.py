@@ -44,8 +44,8 @@ def _sketch_policies(sizes: Sequence[int], blocks: Sequence[int], errors: Sequen
 def frontier_lines(rows: Sequence[Row]) -> list[Line]:
     """Return the table as one line per group of policies: the least mean regret within several limits of cost.
 
-    The limits are fractions of the memory and of the time of exact ridge regression (OFUL) at its best penalty. The
-    number after +- is the standard error over seeds.
+    `rows` are the results of a run, as dictionaries. The limits are fractions of the memory and of the time of exact
+    ridge regression (OFUL) at its best penalty. The number after +- is the standard error over seeds.
     """
     groups = {
         group: list(group_rows(own, policy_label).values()) for group, own in group_rows(rows, group_label).items()
@@ -79,7 +79,8 @@ def _regret_cell(rows: Sequence[Row]) -> str:
 def block_lines(rows: Sequence[Row]) -> list[Line]:
     """Return the table of the dyadic sketch: mean regret and milliseconds per round, one column per error bound.
 
-    There is one line for every number of rows of the sketch's first block.
+    `rows` are the results of a run, as dictionaries. There is one line for every number of rows of the sketch's first
+    block.
     """
     cells = group_rows(rows, lambda row: (row["params"]["size"], row["params"]["error"]))
     sizes, errors = (sorted({row["params"][name] for row in rows}) for name in ("size", "error"))
@@ -96,7 +97,8 @@ def _price_cell(rows: Sequence[Row]) -> str:
 def _draw_blocks(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     """Draw mean regret and milliseconds a round over the error, one line per first block.
 
-    Source: Wen, Yin et al. figure 3 a, b.
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used. Source: Wen, Yin
+    et al. figure 3 a, b.
     """
     figure = canvas(10, 4.2)
     styles = assign_styles(rows, "group")

@@ -12,7 +12,10 @@ from onepass.lab.tables import cost_and_error_columns, group_rows, policy_label,
 
 
 def _heavy_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy: mean, median and 90% quantile of the regret, and costs."""
+    """Return one line per policy: mean, median and 90% quantile of the regret, and costs.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     lines = []
     for label, own in group_rows(rows, policy_label).items():
         regrets = [row["cumulative_regret"] for row in own]
@@ -48,7 +51,10 @@ def _decile_band(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _draw_heavy(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw mean regret with the 10% and 90% quantiles over rounds, and seconds over rounds on log axes."""
+    """Draw mean regret with the 10% and 90% quantiles over rounds, and seconds over rounds on log axes.
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     figure = canvas(8.5, 7.2)
     axes = figure.subplot_mosaic([["regret"], ["seconds"]], height_ratios=[1.4, 1])
     styles = assign_styles(rows, "policy")

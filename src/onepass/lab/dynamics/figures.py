@@ -21,7 +21,8 @@ def _quantiles(values: Sequence[float]) -> tuple[float, float, float]:
 def _lines(rows: Sequence[Row], value: str, name: str, digits: str) -> list[Line]:
     """Return one line per noise and policy with the median and the 90% quantile of column `value` over seeds.
 
-    `name` is the heading of the columns, and `digits` the format of numbers.
+    `rows` are the results of a run, as dictionaries. `name` is the heading of the columns, and `digits` the format of
+    numbers.
     """
     return [
         {
@@ -39,7 +40,8 @@ def _lines(rows: Sequence[Row], value: str, name: str, digits: str) -> list[Line
 def _draw(rows: Sequence[Row], curves: Sequence[Row], value: str, name: str, unit: str, floor: float) -> Picture:
     """Draw the median of column `value` over rounds, with the band from the 10% to the 90% quantile of the seeds.
 
-    `name` labels the axis of values, which begins at `floor`, and `unit` labels that of rounds.
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries. `name` labels the
+    axis of values, which begins at `floor`, and `unit` labels that of rounds.
     """
     panels = group_rows(curves, lambda row: row["noise"])
     figure = canvas(8.5, 0.6 + 2.6 * len(panels))

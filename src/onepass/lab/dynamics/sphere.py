@@ -97,7 +97,10 @@ def _growth(rows: Sequence[Row], column: str) -> str:
 
 
 def _sphere_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy: regret, and the exponents of the least eigenvalue and of Delta_T."""
+    """Return one line per policy: regret, and the exponents of the least eigenvalue and of Delta_T.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     return [
         {
             "policy": label,

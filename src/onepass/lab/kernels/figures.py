@@ -13,7 +13,8 @@ from onepass.lab.tables import cost_columns, group_rows, mean_cell, policy_label
 def kernel_lines(rows: Sequence[Row]) -> list[Line]:
     """Return the table of kernel bandits as one line per policy: regret, dictionary size and costs.
 
-    A policy's regret is divided by the regret of exact GP-UCB for every seed, and the ratios are averaged.
+    `rows` are the results of a run, as dictionaries. A policy's regret is divided by the regret of exact GP-UCB for
+    every seed, and the ratios are averaged.
     """
     exact = {row["seed"]: row["cumulative_regret"] for row in rows if row["policy"] == "GPUCB"}
     lines = []
@@ -37,7 +38,10 @@ def kernel_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_kernel(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw regret, dictionary size with effective dimension, and time over rounds; memory is drawn as bars."""
+    """Draw regret, dictionary size with effective dimension, and time over rounds; memory is drawn as bars.
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     figure = canvas(10, 7.6)
     axes = figure.subplot_mosaic([["regret", "dictionary"], ["time", "memory"]])
     styles = assign_styles(rows, "policy")
@@ -74,7 +78,10 @@ def _mean_only(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _round_times(curves: Sequence[Row]) -> list[Row]:
-    """Return the rows of one policy with the microseconds per round since the checkpoint before."""
+    """Return the rows of one policy with the microseconds per round since the checkpoint before.
+
+    `curves` are the policy's results over rounds, one dictionary for each seed and checkpoint.
+    """
     found = []
     for own in group_rows(curves, lambda row: row["seed"]).values():
         for before, after in pairwise([{"round": 0, "seconds": 0.0}, *sorted(own, key=lambda row: row["round"])]):

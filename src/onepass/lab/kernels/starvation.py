@@ -83,7 +83,10 @@ class SubsetOfRegressors:
 
 
 def _starvation_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy and number of evaluations: coverage of f, and deviations relative to exact ones."""
+    """Return one line per policy and number of evaluations: coverage of f, and deviations relative to exact ones.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     return [
         {
             "policy": label,
@@ -99,7 +102,10 @@ def _starvation_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the first seed's f and every policy's mean and 3 deviations, one row per number of evaluations."""
+    """Draw the first seed's f and every policy's mean and 3 deviations, one row per number of evaluations.
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     first = [row for row in curves if row["seed"] == curves[0]["seed"]]
     times, columns = group_rows(first, lambda row: row["round"]), group_rows(first, policy_label)
     figure = canvas(1.0 + 3.0 * len(columns), 1.0 + 2.2 * len(times))

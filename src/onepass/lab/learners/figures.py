@@ -40,8 +40,8 @@ def rate_in_paper(experiment: str, policy: str) -> str:
 def learner_lines(rows: Sequence[Row]) -> list[Line]:
     """Return the table of online learners as one line per policy, with mistakes in % of all examples, and costs.
 
-    If the study counts mistakes as Wen, Zhang et al. do, without those made before a buffer is full, this rate is
-    added.
+    `rows` are the results of a run, as dictionaries. If the study counts mistakes as Wen, Zhang et al. do, without
+    those made before a buffer is full, this rate is added.
     """
     lines = []
     for label, own in group_rows(rows, policy_label).items():
@@ -78,7 +78,10 @@ def _add_percent(rows: Sequence[Row]) -> list[Row]:
 
 
 def _draw_learner(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the mistake rate over examples, and the final one against seconds."""
+    """Draw the mistake rate over examples, and the final one against seconds.
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     tall = max(3.4, 0.2 * len(group_rows(rows, policy_label)))
     figure = canvas(8.5, 1.0 + 2.2 * tall)
     axes = figure.subplot_mosaic([["mistakes"], ["seconds"]], sharey=True)
@@ -96,7 +99,8 @@ def _draw_learner(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 def _draw_rate_over_seconds(axes: Any, rows: Sequence[Row], key: str, styles: dict[str, dict[str, Any]]) -> None:
     """Draw mistakes in % against seconds into the panel `axes`, one point per policy.
 
-    Points of policies with the same value in column `key` are joined by a line, with the style `styles` for this value.
+    `rows` are the results of a run, as dictionaries. Points of policies with the same value in column `key` are joined
+    by a line, with the style `styles` for this value.
 
     The baselines, which take hardly any time, are left out.
     """
@@ -114,8 +118,9 @@ def _draw_rate_over_seconds(axes: Any, rows: Sequence[Row], key: str, styles: di
 def _draw_settings(rows: Sequence[Row], curves: Sequence[Row], *, parameter: str, name: str, scale: str) -> Picture:
     """Draw mistakes and seconds against one parameter, and against each other.
 
-    `parameter` is the name of the parameter in policies, and `name` labels its axis. `scale` is "x" for a logarithmic
-    axis of the parameter, else "". Policies without the parameter are horizontal lines.
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used. `parameter` is
+    the name of the parameter in policies, and `name` labels its axis. `scale` is "x" for a logarithmic axis of the
+    parameter, else "". Policies without the parameter are horizontal lines.
     """
     figure = canvas(10, 7.6)
     axes = figure.subplot_mosaic([["percent", "seconds"], ["both", "both"]])

@@ -110,7 +110,10 @@ class RandomizedSVD:
 
 
 def _decomposition_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per method: relative spectral error after the last update, the worst one, and the time."""
+    """Return one line per method: relative spectral error after the last update, the worst one, and the time.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     return [
         {
             "method": label,
@@ -126,7 +129,10 @@ def _decomposition_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_decomposition(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw relative spectral error and seconds over updates (Wen, Zhang et al. figure 4)."""
+    """Draw relative spectral error and seconds over updates (Wen, Zhang et al. figure 4).
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     figure = canvas(8.5, 6.6)
     styles = assign_styles(rows, "policy")
     panels = figure.subplots(2, 1)

@@ -84,7 +84,7 @@ class SetGame:
 def ratios(rows: Sequence[Row]) -> dict[tuple[str, float], float]:
     """Return the mean reward within a budget divided by the mean reward at the best constant price.
 
-    The result is a dictionary by (data set, budget). `rows` are rows of results.
+    The result is a dictionary by (data set, budget). `rows` are the results of a run, as dictionaries.
     """
     groups = group_rows(rows, lambda row: (row["set"], row["share"]))
     return {
@@ -94,7 +94,10 @@ def ratios(rows: Sequence[Row]) -> dict[tuple[str, float], float]:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per data set and budget, followed by one line per budget over all data sets."""
+    """Return the table as one line per data set and budget, followed by one line per budget over all data sets.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     out, found = [], ratios(rows)
     for (name, share), own in sorted(group_rows(rows, lambda row: (row["set"], row["share"])).items()):
         out.append(
@@ -127,7 +130,10 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw, for every budget and data set, the reward relative to that at the best constant price."""
+    """Draw, for every budget and data set, the reward relative to that at the best constant price.
+
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used.
+    """
     figure, found = canvas(7.0, 3.0), ratios(rows)
     axes = figure.subplots()
     axes.set_label("ratio")

@@ -11,7 +11,10 @@ from onepass.lab.tables import cost_and_error_columns, group_rows, lines_over_re
 
 
 def _error_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per design: its spectral error at the end of the stream, and its costs."""
+    """Return one line per design: its spectral error at the end of the stream, and its costs.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     return [
         {
             "design": label,
@@ -25,7 +28,10 @@ def _error_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the spectral error along the stream, with its certified bound dashed (Wen, Yin et al. figure 4)."""
+    """Draw the spectral error along the stream, with its certified bound dashed (Wen, Yin et al. figure 4).
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     figure = canvas(8.5, 5)
     axes = figure.subplots()
     axes.set_label("error")
@@ -41,13 +47,19 @@ def _draw_error(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def _draw_inverse(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the relative error of the inverse over reg."""
+    """Draw the relative error of the inverse against the ridge penalty.
+
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used.
+    """
     what = f"error of the inverse after {rows[0]['rounds']:,} rows"
     return draw_over_reg(rows, "inverse_error", "relative error of the inverse, spectral norm", what)
 
 
 def _draw_ranks(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the relative error of the inverse over the size of the sketch (Shustova et al. figures 5 and 16)."""
+    """Draw the relative error of the inverse over the size of the sketch (Shustova et al. figures 5 and 16).
+
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used.
+    """
     what = f"error of the inverse after {rows[0]['rounds']:,} rows"
     return draw_over_reg(rows, "inverse_error", "relative error of the inverse, spectral norm", what, "rank", "size")
 

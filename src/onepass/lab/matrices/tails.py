@@ -66,7 +66,10 @@ def oful_rows(seed: int, rounds: int) -> np.ndarray:
 
 
 def _tail_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per size: the exponent at the end, and the first round from which it stays above 1/3."""
+    """Return one line per size: the exponent at the end, and the first round from which it stays above 1/3.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     return [
         {
             "sketch": label,
@@ -82,7 +85,10 @@ def _tail_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_tails(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw log Delta_t / log t over rounds beside 1/3."""
+    """Draw log Delta_t / log t over rounds beside 1/3.
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     figure = canvas(8.5, 5)
     axes = figure.subplots()
     axes.set_label("exponent")

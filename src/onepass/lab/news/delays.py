@@ -92,7 +92,10 @@ class DelayedServer(Server):
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per policy: click rates, and the last half's rate relative to that without delay."""
+    """Return the table as one line per policy: click rates, and the last half's rate relative to that without delay.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     without = {
         (row["group"], row["seed"]): row["last_half"] for row in rows if row["policy"] == f"{row['group']}, {NO_DELAY}"
     }

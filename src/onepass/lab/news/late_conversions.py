@@ -120,7 +120,10 @@ class LateServer(Server):
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per policy: the conversion rate, also relative to that without delay."""
+    """Return the table as one line per policy: the conversion rate, also relative to that without delay.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     without = {row["seed"]: row for row in rows if row["policy"] == NO_DELAY}
     found: list[Line] = []
     for label, own in group_rows(rows, policy_label).items():

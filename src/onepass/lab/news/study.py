@@ -111,7 +111,10 @@ def last_half(points: Sequence[Mapping[str, Any]]) -> float:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per policy: expected click rate, its share of the best possible rate, and costs."""
+    """Return the table as one line per policy: expected click rate, its share of the best possible rate, and costs.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     found = []
     for label, own in group_rows(rows, policy_label).items():
         rates = [row["click_rate"] for row in own]
@@ -129,7 +132,10 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the click rate of every policy over requests, and the time per request."""
+    """Draw the click rate of every policy over requests, and the time per request.
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     figure = canvas(8.5, 4.8 + bar_chart_height(rows))
     axes = figure.subplot_mosaic([["clicks"], ["time"]], height_ratios=[4.4, bar_chart_height(rows)])
     styles = assign_styles(rows, "policy")

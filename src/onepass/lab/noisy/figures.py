@@ -112,7 +112,10 @@ class World:
 
 
 def worlds(rows: Sequence[Row]) -> list[World]:
-    """Return the results as one `World` per bandit problem, sorted by kind and name."""
+    """Return the results as one `World` per bandit problem, sorted by kind and name.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     groups = group_rows(rows, lambda row: row["world"])
     return [World(name, groups[name]) for name in sorted(groups, key=lambda name: (groups[name][0]["kind"], name))]
 
@@ -128,7 +131,10 @@ def _format_ratio(ratio: Ratio | None) -> str:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per bandit problem: mean rewards, and the gain of `ContextualBandit` over rivals."""
+    """Return the table as one line per bandit problem: mean rewards, and the gain of `ContextualBandit` over rivals.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     out = []
     for world in worlds(rows):
         row, rival = world.rows[0], world.best(RIVALS)
@@ -195,7 +201,7 @@ def _mean_line(what: str, own: Mapping[str, Ratio], bar: float) -> list[str]:
 def bars(rows: Sequence[Row]) -> list[str]:
     """Return lines of text, one for each limit that results of `ContextualBandit` must keep, with the measured value.
 
-    `rows` are rows of results. Limits concern its gain relative to rivals, and single problems.
+    `rows` are the results of a run, as dictionaries. Limits concern its gain relative to rivals, and single problems.
     """
     found = worlds(rows)
     against = ratios(found, OURS, RIVALS)
@@ -230,7 +236,10 @@ def bars(rows: Sequence[Row]) -> list[str]:
 
 
 def note(rows: Sequence[Row]) -> str:
-    """Return the text below the table: the lines of `bars`, and geometric means of gains relative to other rivals."""
+    """Return the text below the table: the lines of `bars`, and geometric means of gains relative to other rivals.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     found = worlds(rows)
     orders = sorted({len(world.gains.get(OURS, {})) for world in found})
     counted = " to ".join(map(str, dict.fromkeys((orders[0], orders[-1])))) if orders else "no"

@@ -46,12 +46,12 @@ class Game(NamedTuple):
 
 
 def bounded_game(rows: np.ndarray, rewards: np.ndarray, expected: np.ndarray, low: float, high: float) -> Game:
-    """Return a `Game` with contexts (T, d), rewards (T, K) in [low, high] and expected rewards (T, K)."""
+    """Return a `Game` with contexts `rows` (T, d), rewards (T, K) in [low, high] and expected rewards (T, K)."""
     return Game(np.ascontiguousarray(rows, np.float64), rewards, expected, low, high)
 
 
 def unbounded_game(rows: np.ndarray, rewards: np.ndarray, expected: np.ndarray) -> Game:
-    """Return a `Game` with contexts (T, d), and rewards and expected rewards (T, K) that have no bounds.
+    """Return a `Game` with contexts `rows` (T, d), and rewards and expected rewards (T, K) that have no bounds.
 
     The range of the game runs from the 5% to the 95% quantile of all rewards.
     """
@@ -62,10 +62,11 @@ def unbounded_game(rows: np.ndarray, rewards: np.ndarray, expected: np.ndarray) 
 def logged_game(
     rows: np.ndarray, arms: np.ndarray, rewards: np.ndarray, rng: np.random.Generator, bounded: bool
 ) -> Game:
-    """Return a `Game` from logged contexts (n, d), arms (n,) and rewards (n,), in random order.
+    """Return a `Game` from logged contexts `rows` (n, d), arms (n,) and rewards (n,), in random order.
 
-    Rows of frequent arms are dropped until all arms have equally many, so that the evaluation on matching rounds is
-    unbiased. The range of the game runs over all rewards, or over their central 90% if `bounded` is False.
+    `rng` draws the order. Rows of frequent arms are dropped until all arms have equally many, so that the evaluation on
+    matching rounds is unbiased. The range of the game runs over all rewards, or over their central 90% if `bounded` is
+    False.
     """
     fewest = int(np.bincount(arms).min())
     kept = np.concatenate([rng.permutation(np.flatnonzero(arms == arm))[:fewest] for arm in range(int(arms.max()) + 1)])

@@ -41,7 +41,10 @@ class PriceGame:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per player: reward relative to the best and best fixed actions, and loss."""
+    """Return the table as one line per player: reward relative to the best and best fixed actions, and loss.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     out = []
     for label, own in group_rows(rows, policy_label).items():
         shares = [row["of the best"] for row in own]
@@ -60,7 +63,10 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the mean loss per round of every player, one point per game."""
+    """Draw the mean loss per round of every player, one point per game.
+
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used.
+    """
     figure = canvas(8.5, 4.8)
     axes = figure.subplots()
     groups = sorted(group_rows(rows, policy_label).items(), key=lambda one: fmean(row["loss"] for row in one[1]))

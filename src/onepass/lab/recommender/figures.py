@@ -35,14 +35,17 @@ LEAKAGE = (
 
 
 def _leakage_note(rows: Sequence[Row]) -> str:
-    """Return a note on the published figures if the table has them, else an empty string."""
+    """Return a note on the published figures if the table has them, else an empty string.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     return LEAKAGE if rows[0]["experiment"] in PUBLISHED else ""
 
 
 def _recommender_lines(rows: Sequence[Row], beside: bool = False) -> list[Line]:
     """Return one line per policy: means over steps with their standard errors, means over seeds, and costs.
 
-    `beside=True` adds the published figures, if there are any.
+    `rows` are the results of a run, as dictionaries. `beside=True` adds the published figures, if there are any.
     """
     published = PUBLISHED.get(rows[0]["experiment"]) if beside else None
     whole = [row for row in rows if row["month"] == "all"]
@@ -73,7 +76,10 @@ def _recommender_lines(rows: Sequence[Row], beside: bool = False) -> list[Line]:
 
 
 def _draw_recommender(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw Hit@10 up to every step, as a share of LinUCB's (Shustova et al. figure 3), and time and memory as bars."""
+    """Draw Hit@10 up to every step, as a share of LinUCB's (Shustova et al. figure 3), and time and memory as bars.
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     heights = [4.2, bar_chart_height(rows)]
     figure = canvas(8.5, 0.4 + sum(heights))
     axes = figure.subplot_mosaic([["hits", "hits"], ["time", "memory"]], height_ratios=heights)
@@ -104,7 +110,10 @@ def _draw_recommender(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
 
 
 def _cumulative_hits(rows: Sequence[Row]) -> dict[int, float]:
-    """Return the sum of Hit@10 up to each step, mean over seeds, as a dictionary by the number of the step."""
+    """Return the sum of Hit@10 up to each step, mean over seeds, as a dictionary by the number of the step.
+
+    `rows` are the results of one policy in single steps, one dictionary for each step and seed.
+    """
     total, found = 0.0, {}
     for step, own in sorted(group_rows(rows, lambda row: row["round"]).items()):
         total += fmean(row["hit_at_10"] for row in own)
@@ -115,7 +124,8 @@ def _cumulative_hits(rows: Sequence[Row]) -> dict[int, float]:
 def _draw_sweep(rows: Sequence[Row], curves: Sequence[Row], *, x: str, name: str, scale: str) -> Picture:
     """Draw quality and costs against the column `x` of the rows; policies without this column are horizontal lines.
 
-    `name` labels the axis, and `scale` is that of matplotlib, "linear" or "log".
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used. `name` labels the
+    axis, and `scale` is that of matplotlib, "linear" or "log".
     """
     panels = (
         ("hit_at_10", 1.0, "Hit@10"),

@@ -59,7 +59,10 @@ class RoutingGame:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per router and budget: reward, spending and shares of the models."""
+    """Return the table as one line per router and budget: reward, spending and shares of the models.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     out = []
     for budget, own in sorted(group_rows(rows, lambda row: row["budget"]).items()):
         for label, each in group_rows(own, lambda row: row["policy"]).items():
@@ -85,7 +88,10 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the mean reward against the budget, one curve per router, beside the best fixed mixture of models."""
+    """Draw the mean reward against the budget, one curve per router, beside the best fixed mixture of models.
+
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used.
+    """
     figure = canvas(7.0, 4.0)
     axes = figure.subplots()
     axes.set_label("reward")

@@ -81,7 +81,10 @@ class DuelGame:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per data set and player, followed by one line per player over all data sets."""
+    """Return the table as one line per data set and player, followed by one line per player over all data sets.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     out = []
     for (name, who), own in group_rows(rows, lambda row: (row["set"], row["policy"])).items():
         out.append(_line(name, who, own))
@@ -104,7 +107,10 @@ def _line(name: str, who: str, own: Sequence[Row]) -> Line:
 
 
 def note(rows: Sequence[Row]) -> str:
-    """Return sentences that compare guarded bandits with the bandit alone, where the latter is better than the rule."""
+    """Return sentences that compare guarded bandits with the bandit alone, where the latter is better than the rule.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     means = {
         key: (fmean(row["reward"] for row in own), fmean(row["last quarter"] for row in own))
         for key, own in group_rows(rows, lambda row: (row["set"], row["policy"])).items()

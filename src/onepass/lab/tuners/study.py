@@ -75,7 +75,10 @@ class OptunaTuner:
 
 
 def best_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per tuner: quartiles of the best value over seeds, and milliseconds per trial."""
+    """Return the table as one line per tuner: quartiles of the best value over seeds, and milliseconds per trial.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     lines = []
     for label, own in group_rows(rows, policy_label).items():
         low, middle, high = np.quantile([row["best"] for row in own], QUARTILES)
@@ -98,7 +101,10 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _draw_best(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the best value so far over trials: median and quartiles over seeds."""
+    """Draw the best value so far over trials: median and quartiles over seeds.
+
+    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    """
     figure = canvas(8.5, 4.8)
     axes = figure.subplots()
     axes.set_label("best")

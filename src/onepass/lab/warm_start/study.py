@@ -63,7 +63,8 @@ class WorldGame:
 def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
     """Return, by policy, a list of results divided by the result of the bandit that starts with nothing, one per seed.
 
-    A result is the number of mistakes + 1 in problems that count mistakes, else the sum of rewards.
+    `rows` are the results of a run, as dictionaries. A result is the number of mistakes + 1 in problems that count
+    mistakes, else the sum of rewards.
     """
     cold = {row["seed"]: row for row in rows if row["policy"] == COLD}
     found: dict[str, list[float]] = {}
@@ -79,7 +80,10 @@ def ratios(rows: Sequence[Row]) -> dict[str, list[float]]:
 
 
 def lines(rows: Sequence[Row]) -> list[Line]:
-    """Return the table as one line per start: result, ratio to the cold start, and trust."""
+    """Return the table as one line per start: result, ratio to the cold start, and trust.
+
+    `rows` are the results of a run, as dictionaries.
+    """
     out, shares = [], ratios(rows)
     for label, own in group_rows(rows, lambda row: row["policy"]).items():
         each = np.array(shares.get(label, [np.nan]))
@@ -103,7 +107,10 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw, for every start, the ratios of all seeds and their geometric mean."""
+    """Draw, for every start, the ratios of all seeds and their geometric mean.
+
+    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used.
+    """
     found = ratios(rows)
     figure = canvas(7.5, 0.6 + 0.35 * len(found))
     axes = figure.subplots()
