@@ -66,8 +66,8 @@ class Answer(NamedTuple):
     Parameters
     ----------
     leader : hashable
-        Arm that is best so far. For each arm, take the smallest lower limit of its gains over the others: the leader has
-        the largest of these.
+        Arm that is best so far. For each arm, take the smallest lower limit of its gains over the others: the leader
+        has the largest of these.
     enough : bool
         True if the experiment may stop.
     sentence : str

@@ -896,7 +896,8 @@ def check_finite_parameter(found: np.ndarray) -> np.ndarray:
 def check_rounds(rows: np.ndarray, rewards: Any, dtype: np.dtype[Any], common: bool) -> tuple[np.ndarray, np.ndarray]:
     """Check recorded rounds, contexts (T, K, dim) and rewards (T, K), and return both.
 
-    If `common`, contexts may be (T, 1, dim), the same for all arms. Raises ValueError for other shapes and for NaN.
+    If `common`, contexts may be (T, 1, dim), the same for all arms. `dtype` is the type of the rewards returned. Raises
+    ValueError for other shapes and for NaN.
     """
     values = check.finite("rewards", check.array("rewards", rewards, dtype, (2,)))
     if len(values) != len(rows) or rows.shape[1] not in ((1, values.shape[1]) if common else (values.shape[1],)):

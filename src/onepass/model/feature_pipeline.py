@@ -183,7 +183,7 @@ class FeaturePipeline:
 
 
 def split_sides(features: FeatureMap, rows: np.ndarray) -> Factors:
-    """Return rows (n, d_u + d_a) as `Factors` of (n, d_u) and (n, d_a)."""
+    """Return rows (n, d_u + d_a) as `Factors` of (n, d_u) and (n, d_a); `features` is a map with these widths."""
     assert features.sides is not None
     left, _ = features.sides
     return Factors(np.ascontiguousarray(rows[:, :left]), np.ascontiguousarray(rows[:, left:]))

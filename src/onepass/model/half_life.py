@@ -171,11 +171,17 @@ class ForgettingClock:
             forget(tick - self.tick)
 
     def extra(self) -> dict[str, Any]:
-        """Return the clock's state as plain data for a file; {} without a clock."""
+        """Return the clock's state as plain data for a file; {} without a clock.
+
+        The entries "tick", "passed" and "recalled" hold the attributes `tick`, `passed` and `weight`.
+        """
         return {} if self.clock is None else {"tick": self.tick, "passed": self.passed, "recalled": self.weight}
 
     def restore(self, extra: dict[str, Any]) -> None:
-        """Restore the clock's state from a file; raise ValueError for impossible values."""
+        """Restore the clock's state from the dictionary that the method `extra` returned.
+
+        Raises ValueError for impossible values.
+        """
         if self.clock is None:
             return
         tick, self.weight = extra["tick"], check.real("recalled", extra["recalled"])

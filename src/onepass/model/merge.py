@@ -33,7 +33,8 @@ def initial_state(estimator: Estimator, before: Any) -> Any:
 class Parts(NamedTuple):
     """Parts that two models must have in common to be merged.
 
-    These are the estimator, the features and their statistics, the initial state, and the clock of the half-life.
+    `estimator` is the estimator, `features` the feature map, and `moved` the statistics that this map has learned.
+    `before` is the initial state, () for A = reg I, and `clock` the clock of the half-life, None without one.
     """
 
     estimator: Any

@@ -15,7 +15,7 @@ PLAIN = frozenset({int, str})  # types whose values are hashable and equal thems
 def name_list(arms: Any, count: int | None = None, argument: str = "arms") -> list[Any]:
     """Return `arms` as a list of names; raise ValueError unless there are `count` of them, if a count is given.
 
-    NumPy arrays and polars and pandas series are accepted too.
+    NumPy arrays and polars and pandas series are accepted too. `argument` is the name of the argument in the message.
     """
     try:
         names = arms.tolist() if hasattr(arms, "tolist") else list(arms)
@@ -29,7 +29,10 @@ def name_list(arms: Any, count: int | None = None, argument: str = "arms") -> li
 
 
 def distinct_names(arms: Any, count: int | None = None) -> list[Any]:
-    """Return the names of the arms on offer; raise ValueError unless they are hashable and all different."""
+    """Return the names of the arms on offer as a list; raise ValueError unless they are hashable and all different.
+
+    If `count` is given, there must be as many names.
+    """
     names = name_list(arms, count)
     check_hashable(names)
     if len(set(names)) != len(names):
@@ -72,7 +75,8 @@ def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) ->
     """Return the mask of eligible arms, (1, K), or (k, K) if every slot has its own.
 
     `eligible` is None (all arms), booleans (K,) or (k, K), or names (indices if arms have none), or k collections of
-    names. Raises ValueError for names that are not on offer, for a wrong shape, and if slots cannot all be filled.
+    names. K is `count`, k the number of slots, and `names` are the names of the K arms, None without names. Raises
+    ValueError for names that are not on offer, for a wrong shape, and if slots cannot all be filled.
     """
     if eligible is None:
         return full_mask(count)
@@ -120,7 +124,7 @@ def eligible_places(eligible: Any, names: list[Any] | None, count: int, k: int) 
 
 
 def _as_booleans(eligible: Any, count: int, k: int) -> np.ndarray | None:
-    """Return the mask if `eligible` was given as booleans, or None if it was given as names."""
+    """Return the mask (1 or k, K) of K = `count` arms if `eligible` was given as booleans, None if as names."""
     if isinstance(eligible, str) or not (hasattr(eligible, "dtype") or isinstance(eligible, list | tuple)):
         return None
     if not hasattr(eligible, "dtype"):

@@ -91,9 +91,9 @@ class OutcomeHeads:
     ) -> None:
         """Learn outcomes `values` (n, J) of rows (n, d) of the arms `keys`, NaN for missing ones.
 
-        solve(key, row) returns A^-1 row for an arm's design A. `mode` says if the outcomes come with, before or after
-        the reward. If outcomes that were learned before are corrected, `expected` (J,) holds the values that were
-        learned then; by default nothing was.
+        solve(key, row) returns A^-1 row for an arm's design A. `mode` is JOINED if the outcomes come with the reward,
+        AHEAD if before it, and REVISED if after it. If outcomes that were learned before are corrected, `expected` (J,)
+        holds the values that were learned then; by default nothing was.
         """
         places = [self._place(key) for key in keys]
         held, steps = self._saved, np.zeros_like(self._saved.theta)

@@ -106,7 +106,8 @@ def record_of_row(row: Any) -> dict[str, float]:
 def arms_of(arms: Any) -> tuple[list[Any] | None, list[Any]]:
     """Return names and records of arms; names are None if arms have none.
 
-    Raises ValueError if arms are given in another form, appear twice, or are missing.
+    `arms` is {name: features}, a list of features or a frame for arms without names, or a sequence of names, which are
+    then the only features. Raises ValueError for another form, if an arm appears twice, and without arms.
     """
     if isinstance(arms, Mapping):
         names, records = list(arms), list(map(_features_of, arms.values()))
@@ -133,7 +134,11 @@ def _record_of_name(name: Any) -> dict[str, str]:
 
 
 def evidence_of(context: Any, arms: list[Any]) -> dict[str, Any]:
-    """Return the part of a decision's record that learning needs: the terms of the request and of the chosen arms."""
+    """Return the part of a decision's record that learning needs: the terms of the request and of the chosen arms.
+
+    `arms` lists the features of the chosen arms. In the result, "context" holds the request's terms, and "arms" a list
+    with the terms of each arm.
+    """
     return {"context": flatten_record(context), "arms": [flatten_record(record) for record in arms]}
 
 

@@ -59,9 +59,9 @@ NO_SCALES = np.empty(0)  # of rows that are told none
 
 
 def _code_for(rule: Rule, *rows: np.ndarray) -> dict[Any, Callable] | None:
-    """Return the cache of compiled code for arrays in the models' own layout.
+    """Return the rule's cache of compiled code, which is for arrays that are contiguous and can be written to.
 
-    It is None for slices of other arrays and for read-only arrays.
+    It is None if one of the arrays `rows` is not, such as a slice of another array.
     """
     return rule.code if all(part.flags.carray for part in rows) else None
 
@@ -204,7 +204,10 @@ class SharedModel(Model):
         )
 
     def _uses_factors(self, right: np.ndarray) -> bool:
-        """Return True if it is cheaper to score the K rows of a user in the d_a dimensions in which they lie."""
+        """Return True if it is cheaper to score the K rows of a user in the d_a dimensions in which they lie.
+
+        right (K, d_a) holds the arms' factors.
+        """
         return bool(self._pipeline.factors) and right.shape[0] > right.shape[1] and not self.estimator.repeats_arms
 
     def _size(self, count: int, rule: Rule) -> tuple[int, bool]:
@@ -311,7 +314,8 @@ class SharedModel(Model):
     def _learn_rows(self, z: np.ndarray, values: np.ndarray, nus: np.ndarray, residuals: bool) -> None:
         """Learn rows z (n, features) with rewards `values` (n,) and noise scales `nus` after their checks.
 
-        `residuals` is True to count the residuals.
+        If `residuals` is True, the squared deviations of the rewards from their predictions are added to the running
+        sums.
         """
         given = self._learned, residuals, self._tally, z, values, nus
         self._learned, self._tally = call_direct(self._code if z.flags.c_contiguous else None, loop.learn_rows, *given)

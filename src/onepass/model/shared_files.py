@@ -21,7 +21,8 @@ class SavedShared(NamedTuple):
 def pack_state(learned: Any, pipeline: FeaturePipeline, before: Any) -> Any:
     """Return everything that is written to a file; arrays are not copied.
 
-    `learned` is the state of the model, and `before` the state that it began with.
+    `learned` is the state of the model, and `pipeline` its feature map. `before` is the initial state if the design
+    began with rows, else ().
     """
     return SavedShared(learned, pipeline.statistics, before) if pipeline.moves or before != () else learned
 

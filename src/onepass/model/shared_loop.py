@@ -53,7 +53,8 @@ AGAIN = -1  # any arm
 def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
     """Return the multiplier beta of widths: the rule's number times the theoretical radius or the estimator's unit.
 
-    The radius is used if the rule asks for it; otherwise the noise unit, if it is known.
+    The radius, after `rounds` rows learned, is used if the rule asks for it. Otherwise the estimator's noise unit is
+    used, or 1 if that is not known.
     """
     asked = strength(rule)
     if asked.theory.size == 0:
@@ -110,7 +111,10 @@ def row_statistics(
 
 @compiled
 def contract_left(user: np.ndarray, theta: np.ndarray, width: int) -> np.ndarray:
-    """Return M^T u (d_a,) for the user's factor u (d_u,), where M (d_u, d_a) is theta read as a matrix."""
+    """Return M^T u (d_a,) for the user's factor u (d_u,), where M (d_u, d_a) is theta read as a matrix.
+
+    `width` is d_a.
+    """
     inner = np.zeros(width, theta.dtype)
     for i in range(user.size):
         for j in range(width):
@@ -238,10 +242,11 @@ def play_rounds(
 ) -> tuple[Any, Tally, np.ndarray]:  # fmt: skip
     """Play T recorded rounds: score the arms, choose one, and learn its reward.
 
-    `contexts` is (T, K, features), `rewards` (T, K), and `nus`, the noise scales, (T, K) or (0, 0). `normals` and
-    `uniforms` (T, 2) are random numbers. `rounds` is the number of rewards learned before, and `tally` the sums of
-    squared residuals so far. scored (T, 3) receives the mean and the score of the chosen arm and the largest
-    score; with (0, 3) nothing is stored.
+    `contexts` is (T, K, features), `rewards` (T, K), and `nus`, the noise scales, (T, K) or (0, 0). The random numbers
+    are normals (T, pairs, size), with `joint` and size as in `row_statistics`, and `uniforms` (T, 2). `rule` is the
+    exploration rule, `rounds` the number of rewards learned before, and `tally` the sums of squared residuals so far.
+    scored (T, 3) receives the mean and the score of the chosen arm and the largest score; with (0, 3) nothing is
+    stored.
 
     Returns the estimator, the new `tally`, and the chosen arms (T,). The arms are -1 from the first round with a
     score that is not finite, and -2 from the first round in which a required arm was not offered.

@@ -162,7 +162,10 @@ class WarmStart(Model):
         return np.where(w < NONE, 0.0, np.where(w > 1.0 - NONE, 1.0, w))
 
     def _unit(self) -> float:
-        """Return 2 s^2 / RATE, the unit of losses."""
+        """Return the unit in which losses are measured for the weights: a multiple of the mean squared error so far.
+
+        The error is that of the better of the two models.
+        """
         known = NOISE if self._noise > 0.0 else 0.0
         square = (self._squares.min() + known * self._noise) / max(self._rewards + known, 1.0)
         return float(2.0 / RATE * (square + TINY))
@@ -257,7 +260,11 @@ class WarmStart(Model):
         return batches[0]._replace(rows=(batches, [decision.arms[slot] for decision, slot in slots], *means))
 
     def _means(self, requests: list[list[Request]], places: list[int]) -> tuple[np.ndarray, float]:
-        """Return the expected rewards (2, n) of one arm of every request by both models, and r of the start."""
+        """Return the expected rewards (2, n) of one arm in each of n requests by both models, and a residual.
+
+        `requests` lists the n encoded requests for each model, and `places` the arm's index in each request. The
+        residual is the root mean square one of the model with earlier knowledge, 0 without it.
+        """
         rng, out = np.random.default_rng(0), np.empty((len(requests), len(places)))  # means ask for no draws
         residual = 0.0
         for row, (one, own) in enumerate(zip(self._alive, requests, strict=True)):
@@ -414,13 +421,16 @@ def _mix(w: np.ndarray, start: ArmStatistics, fresh: ArmStatistics) -> ArmStatis
 
 
 def _scale(side: Side, part: str, w: float) -> Side:
-    """Return a part of an explanation multiplied by the weight w of its model."""
+    """Return the contributions `side` multiplied by the weight w of their model, under the new name `part`."""
     terms = side.terms._replace(slopes=w * side.terms.slopes, parts=w * side.terms.parts)
     return Side(part, terms, w * side.mean, w * side.square)
 
 
 def _split(batch: Batch, context: Any, arm: Any, dtype: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
-    """Return the context of every row of a batch, and for its arm the pair of `_offer`."""
+    """Return the context of every row of a batch, and for its arm the pair that `_offer` returns.
+
+    `context` and `arm` are the arguments from which the batch was encoded, as `Bandit.learn` takes them.
+    """
     if arm is None:  # rows are arms
         rows = check.array("contexts", context, dtype, (1, 2))
         return [row[None] for row in np.atleast_2d(rows)], [(None, None)] * batch.size

@@ -27,7 +27,7 @@ SIGNS = (1.0, -1.0)  # of an arm, and of the other
 class Weights(NamedTuple):
     """Weights by which features z (D,) make up an arm's mean and squared width, in one part of a model.
 
-    `theta` (D,) multiplies z for the mean, and `solved` (D,) for the squared width.
+    `part` is the name of the part. `theta` (D,) multiplies z for the mean, and `solved` (D,) for the squared width.
     """
 
     part: str
@@ -60,7 +60,8 @@ def sides_of(
 ) -> list[list[Side]]:
     """Return the contributions of the inputs to an arm's mean and squared width, given weights of features z.
 
-    z (m, D) are the features of m arms, rows (m, dim) the inputs, and `names` their names.
+    z (m, D) are the features of m arms, rows (m, dim) the inputs, and `names` (dim,) the names of the inputs. `weights`
+    lists the `Weights` of every part of the model for each arm.
     """
     found = []
     for x, row, parts in zip(rows, z.astype(np.float64), weights, strict=True):

@@ -394,7 +394,8 @@ class ArmModels(Model):
     ) -> None:
         """Learn rows (n, dim), or factors `rows` (n, d_u) and `right` (n, d_a), after their checks.
 
-        `values` (n,) are the rewards and `names` the arms. `residuals` is True to count the residuals.
+        `values` (n,) are the rewards and `names` the arms. If `residuals` is True, the squared deviations of the
+        rewards from their predictions are added to the running sums.
         """
         if not names:
             return

@@ -42,8 +42,8 @@ class SavedArmModels(NamedTuple):
 def pack_state(learned: ArmModelsState, index: ArmIndex, pipeline: FeaturePipeline, before: Any) -> SavedArmModels:
     """Return everything that is written to a file; arrays are not copied.
 
-    `learned` is the state of the models, `index` maps names of arms to ids, and `before` is the state that they began
-    with.
+    `learned` is the state of the models, `index` maps names of arms to ids, and `pipeline` is the feature map. `before`
+    is the state with which the shared part began; () for A = reg I.
     """
     return SavedArmModels(
         names=object_array(list(index.names)),

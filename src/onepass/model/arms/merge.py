@@ -42,12 +42,13 @@ class MergePlan(NamedTuple):
 
     Parameters
     ----------
-    meets : list
+    names : list
         Names of arms to make known.
     carried : list of (name, id)
-        Arms to copy from the second model.
+        Arms to copy from the second model, with their ids there.
     changed : list of (name, id or NONE, model, direction)
-        Arms that both models have, with their merged models.
+        Arms that both models have, with their ids in the first model, their merged models, and the directions of their
+        factors v.
     shared : Any
         The merged state of the part that all arms share.
     """
@@ -110,7 +111,8 @@ def plan_arm_merge(
 ) -> MergePlan:
     """Return the changes by which the models `mine` learn what the arms of `its` have learned; nothing changes yet.
 
-    Both began as `since`. `shared` is the merged state of the shared part, () for disjoint models.
+    Both began as `since`; None means that they began without rows. `estimator` is the `Disjoint` or `Hybrid` of both,
+    and `shared` the merged state of the shared part, () for disjoint models.
     """
     store, found = mine.learned.store, list(iter_changed_arms(mine, its, since))
     carried = [(name, arm_id) for name, own, arm_id, before in found if own == before == NONE]
@@ -140,7 +142,8 @@ def plan_merge(
 ) -> MergePlan:
     """Return the changes by which the models `mine` learn what `its` have learned, the shared part included.
 
-    Both began as `since`. If it is None, `before` is the initial state of the shared part.
+    Both began as `since`. If it is None, `before` is the initial state of the shared part. `estimator` is the
+    `Disjoint` or `Hybrid` of both.
     """
     shared: Any = mine.learned.shared
     if shared != ():

@@ -222,7 +222,8 @@ class ArmMixtures:
     def _add(self, row: np.ndarray, slot: int, values: np.ndarray, expected: np.ndarray, mode: int) -> None:
         """Learn values (J,) of outcomes of a row, NaN for missing ones, and store them while views are being rebuilt.
 
-        `slot` is the arm's slot, `expected` (J,) are the predicted outcomes, and `mode` is that of `add_heads`.
+        `slot` is the index of the arm's models. `mode` is JOINED if the outcomes come with the reward, AHEAD if before
+        it, REVISED if they replace earlier ones; only then `expected` (J,) counts, the values learned earlier.
         """
         heads = self.heads
         if len(heads.rows):
@@ -294,7 +295,10 @@ class ArmMixtures:
         return means, widths, unit, int(self.models.counts[KNOWN])
 
     def choices(self) -> dict[str, Any]:
-        """Return what the models have chosen so far, such as their weights and landmarks; {} before the first row."""
+        """Return what the models have chosen so far, such as their weights and landmarks; {} before the first row.
+
+        `AveragedModels.choices` describes the entries; "model" is not among them.
+        """
         state = self.models
         if state == () or not state.plan.any():
             return {}

@@ -62,6 +62,7 @@ def sides_of(
 ) -> list[list[Side]]:
     """Return the contributions of the columns of a row to the means and squared widths of one or two arms.
 
+    - state: the averaged models.
     - forest: the trees beside the models, or ().
     - rows: a row (d,) for each arm.
     - slots: indices of the arms' models.

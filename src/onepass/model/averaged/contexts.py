@@ -71,6 +71,8 @@ class Contexts(ABC):
     def examples(self, contexts: Any, arm: Any) -> tuple[bool, Sequence[Any], list[Any]]:
         """Return (single, examples, arms) for contexts to be learned.
 
+        `contexts` and `arm` are given as to `Bandit.learn`. The results are:
+
         - single: True for a single context.
         - examples: the contexts in the form that `advance` takes.
         - arms: the arm of each context.

@@ -91,7 +91,7 @@ def init_forest(dim: int, trees: int, seed: int) -> Any:
 
 @compiled
 def draw(forest):
-    """Return the next 64 random bits."""
+    """Return the next 64 random bits of the forest's generator."""
     forest.random[0] += np.uint64(0x9E3779B97F4A7C15)
     z = forest.random[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -116,7 +116,10 @@ def next_node(forest, t, node, x):
 
 @compiled
 def ask_forest(forest, x, slots, level):
-    """Return the predicted rewards (K,) of arms at row x. `level` is the mean of an unknown arm."""
+    """Return the predicted rewards (K,) of the arms in `slots` (K,) at row x (d,).
+
+    A slot is the index of an arm in a `Mixture`, negative for an unknown arm, whose mean is `level`.
+    """
     trees = forest.children.shape[0]
     means, own = np.zeros(slots.size), np.zeros(slots.size)
     for t in range(trees):
@@ -139,7 +142,7 @@ def ask_forest(forest, x, slots, level):
 def judge_forest(forest, x, slot, level):
     """Return the predicted reward of one arm at row x, and the squared width h of the prediction.
 
-    `level` is the mean of an unknown arm.
+    `slot` is the index of the arm in a `Mixture`, and `level` is the mean of an unknown arm.
     """
     trees, mean, h = forest.children.shape[0], 0.0, 0.0
     for t in range(trees):
@@ -156,7 +159,7 @@ def judge_forest(forest, x, slot, level):
 
 @compiled
 def add_to_trees(forest, x, slot, reward):
-    """Add a reward to every node that row x passes."""
+    """Add a reward of the arm at index `slot` to every node that row x passes, in all trees."""
     for t in range(forest.children.shape[0]):
         node = 0
         while True:
@@ -169,7 +172,10 @@ def add_to_trees(forest, x, slot, reward):
 
 @compiled
 def fill_node(forest, t, node, order, first, last, gains):
-    """Make node of tree t a leaf with the rows order[first:last] and their rewards `gains`, less the origin."""
+    """Make the node number `node` of tree t a leaf with the stored rows of the indices order[first:last].
+
+    `gains` (R,) are the rewards of all stored rows, minus the tree's origin.
+    """
     forest.children[t, node] = 0
     forest.counts[t, node] = 0.0
     forest.sums[t, node] = 0.0
@@ -180,7 +186,10 @@ def fill_node(forest, t, node, order, first, last, gains):
 
 @compiled
 def draw_threshold(forest, order, first, last, j):
-    """Return a threshold of column j between two of the rows order[first:last], or NaN if those drawn are equal."""
+    """Return a random threshold between the values in column j of two random rows, NaN if these are equal.
+
+    The rows are drawn among the stored rows with the indices order[first:last].
+    """
     values = forest.rows[j]
     low = values[order[first + draw_below(forest, last - first)]]
     high = values[order[first + draw_below(forest, last - first)]]
@@ -198,7 +207,9 @@ def draw_threshold(forest, order, first, last, j):
 def explained(forest, order, first, last, j, threshold, gains, totals, lefts):
     """Return the sum over arms and children of (sum of rewards)^2 / number, for a split; -1 if a child is empty.
 
-    totals, lefts (2, slots): number and sum of rewards by arm, in the node and in its first child, which is filled.
+    The node has the stored rows of the indices order[first:last]. Rows whose column j is at most `threshold` go to the
+    first child. gains (R,): the rewards of stored rows, minus the tree's origin. totals, lefts (2, slots): number and
+    sum of rewards by arm, in the node and in its first child; `lefts` is filled here.
     """
     lefts[:] = 0.0
     count, values, arms = 0, forest.rows[j], forest.arms
@@ -283,7 +294,10 @@ def grow_tree(forest, t, gains):
 
 @compiled
 def store(forest, x, slot, reward):
-    """Store a row (d,) with the slot that was played and its clipped reward, in place of the oldest if all are used."""
+    """Store a row x (d,) with the index `slot` of the arm played and its clipped reward.
+
+    The row replaces the oldest one if there is no room for more.
+    """
     place = forest.places[TOTAL] % forest.arms.size
     forest.rows[:, place] = x
     forest.arms[place], forest.gains[place] = slot, reward
@@ -302,7 +316,8 @@ def needs_tree(forest):
 def replace_tree(forest, middle, bounds):
     """Grow the oldest tree anew.
 
-    `middle` is the median reward, and bounds (slots,) are the clips of arms, 0 for none.
+    `middle` is the median reward. bounds (slots,) sets by arm how far from it a reward may lie before it is clipped, 0
+    for no clipping.
     """
     stored, trees = min(forest.places[TOTAL], forest.arms.size), forest.children.shape[0]
     t, gains, used = forest.places[NEXT], np.zeros(stored), 0
@@ -341,12 +356,15 @@ def erase_arm(forest: Forest, slot: int) -> None:
 
 
 def nodes_within(memory: float, trees: int, rows: int, slots: int) -> int:
-    """Return the number of nodes of a tree, at most `rows`, for which this memory in bytes suffices."""
+    """Return the number of nodes that each tree can have in `memory` bytes for all trees, at most `rows`.
+
+    `trees` is the number of trees, `rows` the number of stored rows, and `slots` the number of arms.
+    """
     return min(rows, int(memory / (trees * (16 + 8 * max(slots, 1)))))
 
 
 def fit_forest(forest: Forest, slots: int, memory: float) -> Any:
-    """Return the forest with room for `slots` arms and for the next row; `memory` is the most that trees may take.
+    """Return the forest with room for `slots` arms and for the next row; trees may take at most `memory` bytes.
 
     The number of stored rows and of nodes is doubled up to MOST_ROWS. If memory is too small for FEWEST_NODES nodes of
     every tree, the forest is given up, and () is returned.

@@ -46,7 +46,10 @@ MOST = 0.7  # alone they make up to 1.12 times the mistakes where truths are smo
 
 @compiled
 def share_of(state, forest, found):
-    """Return the weight w of the forest in means; the models have the rest. `found` is the result of raw_weights."""
+    """Return the weight, from 0 to 1, of the forest in predicted means; the averaged models `state` have the rest.
+
+    `found` is the result of `raw_weights` for these models: their weights, the least loss and the least error.
+    """
     if state.counts[KNOWN] < FROM:
         return 0.0
     n, tiny, (w, least, smallest) = float(state.counts[KNOWN]), tiny_of(state), found
@@ -72,7 +75,10 @@ def sigma_with_trees(state, forest, w, share):
 
 @compiled
 def survey_with_trees(state, forest, rows, slots):
-    """Return what `survey` returns (mixture.py), for the models and the forest together."""
+    """Return the means (K,) and widths (K,) that models and forest predict, and the factor of widths in rewards.
+
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models.
+    """
     found, places = raw_weights(state), places_of(state, slots)
     w = scale_weights(found[0])
     means, widths = survey_models(state, rows, places, w)
@@ -95,7 +101,8 @@ def survey_with_trees(state, forest, rows, slots):
 def teach_trees(state, forest, x, slot, reward):
     """Let the forest predict and learn a reward for row x that the models have just learned.
 
-    One of its trees is grown anew if that is due. If the models have just forgotten everything, so does the forest.
+    `slot` is the index of the arm. One of the trees is grown anew if that is due. If the models have just forgotten
+    everything, so does the forest.
     """
     if state.counts[KNOWN] == 0:
         clear_forest(forest)

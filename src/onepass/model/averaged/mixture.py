@@ -181,9 +181,9 @@ def asked(plan, sketched, m):
 
 @compiled
 def raw_weights(state):
-    """Return the weights (M,) before they are normalized, the least loss, and the least S.
+    """Return the weights (M,) of the models before they are normalized, the least loss, and the least error.
 
-    Models that predict badly have weight 0.
+    The error of a model is its sum of e^2 / (1 + h) in `scores`. Models that predict badly have weight 0.
     """
     n, smallest, least = max(float(state.counts[KNOWN]), 1.0), np.inf, np.inf
     plan, sketched, losses = state.plan, state.sketches.root.shape[1] > 0, np.zeros(state.plan.shape[0])
@@ -208,7 +208,7 @@ def raw_weights(state):
 
 @compiled
 def tiny_of(state):
-    """Return the square of an error that counts as none."""
+    """Return a number so small that squared prediction errors of this size count as 0, in the square of rewards."""
     return (PRECISION * state.rewards.numbers[SPREAD]) ** 2 + TINY
 
 

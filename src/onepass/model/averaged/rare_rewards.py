@@ -68,7 +68,11 @@ def note_size(tails, reward, middle, most, learned):
 
 @compiled
 def clip_of(tails, most, learned):
-    """Return the clip of an arm with statistics `tails` (3, SIZES) and `learned` rows; `most` is the basic clip."""
+    """Return how far an arm's reward may lie from the median before it is clipped.
+
+    `tails` (3, 12) are the arm's statistics of clipped rewards, and `learned` is its number of rows. `most` is the
+    basic limit of the distance.
+    """
     above, signs, near, agree = 0.0, 0.0, 0.0, 0.0
     for k in range(SIZES, 0, -1):
         count, length = tails[COUNTS, k - 1], tails[LENGTHS, k - 1]
@@ -91,7 +95,10 @@ def clip_of(tails, most, learned):
 
 @compiled
 def add_cut(tails, size, cut):
-    """Add to an arm's statistics tails (3, 12) the amount `cut` that clipping removed from a reward of this size."""
+    """Add to an arm's statistics tails (3, 12) the amount `cut` that clipping removed from a reward of class `size`.
+
+    The classes, from 0, are those of `note_size`; class 0 has no statistics.
+    """
     if size > 0:
         tails[SUMS, size - 1] += cut
         tails[LENGTHS, size - 1] += abs(cut)

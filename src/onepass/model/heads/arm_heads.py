@@ -164,7 +164,7 @@ class ArmHeads(Model):
         )
 
     def _heads_for(self, names: list[Any]) -> np.ndarray:
-        """Return the head index of every name; names without a head get one."""
+        """Return the head of every name, the index (n,) of the arm's sum b_a; a name without a head gets one."""
         found = np.empty(len(names), np.int64)
         for i, name in enumerate(names):
             head = self._index.find(name)
@@ -215,7 +215,10 @@ class ArmHeads(Model):
         return statistics(rule, means, widths, rule.strength.scale, normals * widths, unit, rounds)
 
     def _evaluate(self, rows: np.ndarray, heads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return predicted rewards (K,) and z^T A^-1 z (K,) of heads, for rows z (1 or K, features)."""
+        """Return predicted rewards (K,) and z^T A^-1 z (K,) of arms, for rows z (1 or K, features).
+
+        `heads` (K,) are the indices of the arms' sums b_a, NONE for an arm that has not learned.
+        """
         solved, squares = solve_rows(self._learned.design, np.ascontiguousarray(rows))
         known = heads != NONE
         if known.all() and (len(heads) == 0 or (np.diff(heads) == 1).all()):
@@ -279,7 +282,8 @@ class ArmHeads(Model):
     def _learn_rows(self, z: np.ndarray, rewards: np.ndarray, names: list[Any], residuals: bool) -> None:
         """Learn rows z (n, features) with their rewards (n,) and arms `names` after their checks.
 
-        `residuals` is True to count the residuals.
+        If `residuals` is True, the squared deviations of the rewards from their predictions are added to the running
+        sums.
         """
         if not names:
             return

@@ -363,7 +363,7 @@ class InteractionModel(Model):
 def _arm_terms(arm: Any) -> tuple[Any, Any]:
     """Return the terms of one arm, and its name as (name,), or None without a name.
 
-    Raises ValueError for several arms, or none.
+    `arm` is a name, {name: features} or [features]. Raises ValueError for several arms, or none.
     """
     names, records = arms_of(arm if isinstance(arm, Mapping | list) else [arm])
     if len(records) != 1:

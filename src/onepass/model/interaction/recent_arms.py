@@ -59,7 +59,10 @@ class RecentArms:
         return place
 
     def remove(self, name: Any, *each: InteractionState) -> None:
-        """Forget an arm in all states. The arm with the last index gets the index that becomes free."""
+        """Forget an arm. The arm with the last index gets the index that becomes free.
+
+        `each` are the model states whose arrays have these indices; they are changed in place.
+        """
         place, last = self._places.pop(name), len(self._places)
         for other, held in self._places.items():
             if held == last:

@@ -402,16 +402,17 @@ class IntervalModel(Model):
 
 
 def _multiplier(rule: Rule) -> float:
-    """Return the multiplier of standard deviations; for Thompson sampling without a number it is that of `RULE`."""
+    """Return the number of standard deviations by which a rule explores; Thompson sampling has a default."""
     given = rule.exploration
     plain = isinstance(given, Thompson | SingleDrawThompson) and given.exploration is None
     return DEVIATIONS if plain else float(rule.strength.scale)
 
 
 def _demand(values: np.ndarray, cells: Cells) -> np.ndarray:
-    """Return probabilities of a sale (n, K) for n functions g (n, K), which fall over the cells of a grid.
+    """Return the probabilities of a sale (n, K) at K prices, for n functions g with the values (n, K).
 
-    At a price they are the largest of all prices from there on: whoever buys at a price buys at a lower one, too. So
+    The log odds are g plus the known odds in `cells`. On a grid of prices the probability at a price is the largest of
+    all prices from there on: whoever buys at a price buys at a lower one, too. So it falls as the price rises, and
     prices that have not been tried are not taken for bad ones.
     """
     odds = values + cells.odds
@@ -422,7 +423,10 @@ def _demand(values: np.ndarray, cells: Cells) -> np.ndarray:
 
 
 def _sales(reward: float, margin: float) -> float:
-    """Return the number of sales, from 0 to 1, that a reward stands for: reward / margin."""
+    """Return the number of sales, from 0 to 1, that a reward stands for: reward / margin.
+
+    `margin` is the action minus the cost of a sale. Raises ValueError if the quotient is not from 0 to 1.
+    """
     y = reward / margin
     if not -ROUNDING <= y <= 1.0 + ROUNDING:
         raise ValueError(

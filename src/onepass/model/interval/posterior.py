@@ -186,7 +186,11 @@ class SplinePosterior:
         return Fit(float(log_det - 0.5 * (n + 1.0) * np.log(noise)) + prior, root, half, noise)
 
     def _fit(self) -> None:
-        """Choose s, r and l among the present ones and their neighbours, and solve for A^-1 and theta."""
+        """Choose the prior by marginal likelihood, and solve for A^-1 and theta.
+
+        The prior's scale, interaction strength and smoothness are chosen among the present values and their neighbours
+        on their grids.
+        """
         moved = self.demand and self.tally[0] <= SETTLED
         if moved:
             self._step_again()
@@ -257,7 +261,10 @@ class SplinePosterior:
             self._fit()
 
     def strengths(self) -> dict[str, float]:
-        """Return the chosen scale, interaction strength and smoothness of the prior, by name."""
+        """Return the chosen parameters of the prior by name.
+
+        "scale" is its scale, "context" the strength of interactions with the context, and "penalty" the smoothness.
+        """
         names = ("scale", "context", "penalty")
         return {name: float(grid[place]) for name, grid, place in zip(names, GRIDS, self.choice, strict=True)}
 
@@ -275,7 +282,10 @@ class SplinePosterior:
         return mean, self.noise[0] * (x @ first)
 
     def root(self, covariance: np.ndarray) -> np.ndarray:
-        """Return a lower triangular matrix L (8, 8) with L L^T = `covariance`."""
+        """Return a matrix L (8, 8) with L L^T = `covariance`, up to rounding.
+
+        It is lower triangular, the Cholesky factor, unless the Cholesky factorization fails.
+        """
         matrix = covariance.copy()
         matrix.flat[:: KEPT + 1] += 1e-10 * covariance.trace()
         root, failed = _potrf(matrix, lower=1, clean=1, overwrite_a=1)

@@ -60,8 +60,8 @@ def make_expansion(
 def attribute_arms(of: Expansion, weights: np.ndarray, solved: np.ndarray, count: int) -> list[list[Side]]:
     """Return the contributions of the model's points to the mean and squared width of the first `count` arms.
 
-    weights (used, 2) are the points' weights for rewards and for the constant 1, and solved (used,) the weights for the
-    squared width.
+    `of` holds the arms in terms of the points. weights (used, 2) are the points' weights for rewards and for the
+    constant 1, and solved (used,) the weights for the squared width.
     """
     own, square = weights[:, 0] - of.centre * weights[:, 1], of.scale**2
     names, known = ("intercept", "prior", *of.names), of.prior[:count, :count] @ SIGNS[:count]

@@ -184,7 +184,10 @@ class BudgetedPosterior(KernelPosterior):
             return 1.0 * self.coins.binomial(copies.astype(np.int64), now / before), now
 
     def _with_play(self, place: int, reward: float) -> KernelState:
-        """Count a play on the same dictionary without updating the posterior; `_rebuild_on` follows."""
+        """Return the state with one more play, of the stored point with index `place`; the posterior stays the same.
+
+        `_rebuild_on` must follow, which computes the posterior.
+        """
         old = self.state
         state = old._replace(plays=old.plays.copy(), sums=old.sums.copy(), tally=old.tally.copy())
         state.plays[place] += 1.0
@@ -193,10 +196,11 @@ class BudgetedPosterior(KernelPosterior):
         return state
 
     def _draw_dictionary(self, place: int, reward: float, joins: bool) -> tuple[KernelState, np.ndarray]:
-        """Count a play, and return the table indices of a new dictionary.
+        """Return the state with one more play, and the table indices of the points in a new dictionary.
 
-        It is drawn with the variances before the play, which are stored and not smaller than those after it
-        (Calandriello et al.). `joins` says if the play joins an incremental dictionary.
+        The play is of the stored point with index `place`. The dictionary is drawn with the variances before the play,
+        which are stored and not smaller than those after it (Calandriello et al.). `joins` says if the play joins an
+        incremental dictionary.
         """
         state = self._with_play(place, reward)
         state.tally[STALE] = 0.0
@@ -236,15 +240,19 @@ class BudgetedPosterior(KernelPosterior):
         self.state = self._rebuild_on(state, chosen, self._min_residual(chosen))
 
     def _draw_coins(self, plays: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """Draw which points join, each with probability 1 - (1 - chance)^plays."""
+        """Return a random mask (n,) of the points that join the dictionary.
+
+        A point joins with probability 1 - (1 - chance)^plays, for its number of plays in `plays` (n,) and the
+        probability of each play to join in `chance` (n,).
+        """
         with np.errstate(divide="ignore"):
             return uniforms(self.coins, len(plays)) < -np.expm1(plays * np.log1p(-chance))
 
     def _keeps_dictionary(self, chosen: np.ndarray, place: int) -> bool:
-        """Return True if a drawn dictionary is the present one.
+        """Return True if the dictionary of the points `chosen`, just drawn, counts as the present one.
 
-        The played point and redundant points do not count, nor, if drawings are lazy, a few points that may stay: more
-        points than were drawn are no less accurate.
+        `place` is the index of the point played. The played point and redundant points do not count, nor, if
+        `staleness` is above 1, a few points that may stay: more points than were drawn are no less accurate.
         """
         s = self.state
         members, drawn, there = s.members[: s.n_rows], *np.zeros((2, s.size), np.bool_)
@@ -257,7 +265,10 @@ class BudgetedPosterior(KernelPosterior):
         return bool((rest <= np.maximum(IN_SPAN * s.prior[others], self._min_residual(others))).all())
 
     def _min_residual(self, places: Any) -> Any:
-        """Return how much of k(x, x) must lie outside the span of the other points for a point to be kept."""
+        """Return how much of k(x, x) must lie outside the span of the other points for each of the points to be kept.
+
+        `places` are the indices of the points x in the table.
+        """
         return self._budget.redundancy * self.reg * self.state.variances[places]
 
     def _rebuild_on(self, state: KernelState, places: np.ndarray, least: np.ndarray | float) -> KernelState:

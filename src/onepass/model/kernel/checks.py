@@ -42,7 +42,10 @@ def check_points(name: str, rows: Any, dims: tuple[int, ...], width: int | None,
 
 
 def check_arm_indices(arm: Any, count: int) -> tuple[bool, list[Any]]:
-    """Return True if several arms were given, and the list of arms as indices below `count`."""
+    """Return True if several arms were given, and the list of arms as indices below `count`.
+
+    `arm` is an index, or a sequence, array or series of indices. Raises ValueError for anything else.
+    """
     if isinstance(arm, np.ndarray) and arm.ndim == 0:
         arm = arm.item()
     many = isinstance(arm, Sequence | np.ndarray) or hasattr(arm, "to_list")

@@ -56,8 +56,8 @@ def covariance_of(state, row):
     """Return the posterior covariance of a new point x with all stored points, and the point's weights w (used,).
 
     `state` is the state of the posterior. `row` (stored,) holds the kernel between x and all stored points, of which
-    some have been played. The covariance is row - w^T K(U, stored), where U are the
-    points played so far, and w is (K_U + reg N^-1)^-1 k_U(x) with the numbers N of their plays.
+    some have been played. The covariance is row - w^T K(U, stored), where U are the points played so far, and w is
+    (K_U + reg N^-1)^-1 k_U(x) with the numbers N of their plays.
     """
     own = np.empty(int(state.tally[USED]))
     for i in range(own.size):

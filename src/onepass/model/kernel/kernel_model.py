@@ -447,7 +447,8 @@ class KernelModel(Model):
     def _learn(self, arm: Any, reward: float, residuals: bool) -> None:
         """Learn a play of an arm with its reward; if a step fails, nothing changes.
 
-        All steps that may fail come before arrays are written. `residuals` is True to count the residual.
+        All steps that may fail come before arrays are written. If `residuals` is True, the squared deviation of the
+        reward from its prediction is added to the running sums.
         """
         posterior, key, deviation = self._posterior, b"", 0.0
         held, first, fits = posterior.hold(), self._first, self._fits and self.n_learned + 1 >= self.fit_after
