@@ -208,10 +208,11 @@ class RandomProjection(Design):
 
     Notes
     -----
-    `error_bound()` is xi times the sum of the squared lengths of the rows, where xi = 2 u / sqrt(size delta) and u is
-    near 0.7. Fix any number B beforehand. With probability 1 - delta, the error is at most xi B as long as the sum is
-    at most B. Rows may depend on all earlier rows and estimates. A row costs O(dim size^2). There is no radius
-    (`Theory`), because a radius needs an error bound for all numbers of rows together.
+    `error_bound()` is xi times the sum of the squared lengths of the rows. Here xi = 2 u / sqrt(size delta), and u =
+    1 / sqrt(size) + sqrt(1 / size + 1 / 2) is near 0.7 if `size` is large. Fix any number B beforehand. With
+    probability 1 - delta, the error is at most xi B as long as the sum is at most B. Rows may depend on all earlier
+    rows and estimates. A row costs O(dim size^2). There is no radius (`Theory`), because a radius needs an error bound
+    for all numbers of rows together.
 
     Examples
     --------

@@ -92,8 +92,14 @@ class Truncation(NamedTuple):
 class Scales(NamedTuple):
     """Numbers of round t on which thresholds of residuals and confidence radii depend.
 
-    `horizon` is T, `growth` is t^p, `tau` is tau_0, `logarithm` is log(2 T^2 / delta), and `kappa` and `sigma_min` are
-    defined at the top of this module.
+    The symbols are defined at the top of this module.
+
+    - horizon: T, the total number of rows, or t if it is unknown.
+    - growth: t^p, the factor by which thresholds grow with the round.
+    - tau: tau_0, to which the thresholds of residuals are proportional.
+    - logarithm: log(2 T^2 / delta), with the failure probability delta.
+    - kappa: the term of the thresholds and radii that grows with the dimension d.
+    - sigma_min: smallest noise scale of a row.
     """
 
     horizon: float

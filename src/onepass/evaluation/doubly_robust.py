@@ -44,9 +44,9 @@ class LowerLimits:
         self.sums, self.highest = np.zeros(3), -np.inf
 
     def add(self, x: np.ndarray, k: np.ndarray) -> np.ndarray:
-        """Add numbers x (n,) with bounds k (n,), x >= -k, and return the limits (n,) after each row.
+        """Add numbers x (n,) with bounds k (n,), x >= -k, and return lower limits (n,) of their mean after each row.
 
-        The bounds must not decrease.
+        All limits hold together with probability 1 - `alpha`. The bounds must not decrease.
         """
         y, n, least = x / (k + 1.0), self.rows + np.arange(1, len(x) + 1), 1.0 / (k + 1.0)
         if self.rows == 0 and len(x):
@@ -84,12 +84,15 @@ def lower_limits(x: np.ndarray, k: float, alpha: float) -> np.ndarray:
 class DoublyRobustSequence:
     """Confidence sequence for a policy's value with a reward model, valid also if the logger learns.
 
+    A confidence sequence is a confidence interval after every row, and all intervals hold together. `add` takes rows,
+    and `interval` returns the limits after all rows so far.
+
     Parameters
     ----------
     rewards : Range
         Range of the rewards.
     bound : float, default 1.0
-        Largest possible weight, or the largest one so far.
+        Largest possible weight. `add` raises it to its `max_weights` if these are larger.
     alpha : float, default 0.05
         Probability with which the limits may ever fail, above 0 and below 1.
     """

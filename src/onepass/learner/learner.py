@@ -456,7 +456,8 @@ class Validation(NamedTuple):
     mistakes : array of shape (n,)
         Mistake of every example, 0 or 1; for regression its squared error.
     decisions : array of shape (n,) or (n, classes)
-        Prediction f for every example before it was learned. In classification its sign is the predicted class.
+        Prediction f for every example before it was learned. In classification with two classes, shape (n,), its sign
+        is the predicted class. With more classes, the largest number of a row is the predicted class.
     microseconds_per_example : float
         Time to predict and learn an example, without compilation.
     """

@@ -113,8 +113,8 @@ class Store(ABC):
     def claim(self, loop: str) -> None:
         """Claim a loop for this process until the store is closed or the process ends.
 
-        Raises ClaimError if another process has claimed it. By default every process may write, because an SQLite file
-        is in a folder that its service has locked.
+        This method claims nothing: every process may write. For an SQLite file this is enough, because its service has
+        locked the folder. Stores that machines share override it, and raise ClaimError if another process has the loop.
         """
         del loop
 

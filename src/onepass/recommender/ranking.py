@@ -87,9 +87,10 @@ def init_weights() -> Weights:
 
 
 def shares(counts: Counts, items: slice | np.ndarray, known: int) -> np.ndarray:
-    """Return the share (SPEEDS, n) of n items in the rows, smoothed, for every half-life.
+    """Return the smoothed shares (SPEEDS, n) that n items have of all rows in `counts`, for every half-life.
 
     A share is relative to 1 / `known`, the share that each of the `known` items would have if all were equally popular.
+    `SMOOTH` rows are added to every item, so that a share is never 0.
     """
     least = SMOOTH * counts.gains[:, None]
     out: np.ndarray = (counts.counts[:, items] + least) / (counts.totals[:, None] / known + least)

@@ -47,7 +47,10 @@ class Tables(NamedTuple):
 
 
 class KuaiRec:
-    """Stream of KuaiRec's small matrix in the order of time.
+    """Stream of KuaiRec's small matrix, in which users watch videos, in the order of time.
+
+    The label is 1 if a user watched more than 0.75 of a video's length, else -1. A row has the standardized columns of
+    the user and of the video on that day.
 
     Parameters
     ----------

@@ -141,10 +141,11 @@ class LearnerTrial:
                 )
 
     def buffering_mistakes(self, policy: int, validation: Any, labels: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Return, after each of n examples of a step, the number of mistakes that were made before the buffer was full.
+        """Return, after each of the n examples of one step, the mistakes of this step while the buffer was not full.
 
-        `policy` is the index of the learner, `validation` has its decisions and mistakes, `labels` (n,) are the labels,
-        and `counts` (n,) tells which examples count.
+        The *buffer* of a learner is full after it had a loss on 2 B examples since the start of the trial, where B is
+        its budget. Learners without a buffer get zeros. `policy` is the index of the learner, `validation` has its
+        decisions and mistakes, and `labels` (n,) are the labels. `counts` (n,) is True for the examples that count.
         """
         learner = self.learners[policy]
         if type(learner).__name__ not in BUFFERED:

@@ -53,7 +53,8 @@ def arm_weights(
 def axes_of(learned: ArmModelsState, arm_ids: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the unit vectors (m, d_a) along which the factors v of m arms lie.
 
-    For an arm that has not learned it is the direction of its row of `right` (m, d_a).
+    An arm that has learned keeps the direction of its v. For an arm that has not learned it is the direction of its row
+    of `right` (m, d_a), the factors v of the arms in this request.
     """
     norms = np.linalg.norm(right.astype(np.float64), axis=1, keepdims=True)
     axes = np.divide(right, norms, out=np.zeros(right.shape), where=norms > 0.0)

@@ -240,7 +240,7 @@ def weights_of_widths(w):
 
 @compiled
 def sigma_of(state, w):
-    """Return the root mean square of the prediction errors, averaged over the models with weights w (M,)."""
+    """Return the average, with weights w (M,), of the models' root mean squares of prediction errors."""
     total, n = 0.0, max(float(state.counts[KNOWN]), 1.0)
     for m in range(w.size):
         total += w[m] * np.sqrt(state.scores[NOISE, m] / n)

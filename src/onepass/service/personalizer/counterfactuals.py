@@ -73,7 +73,10 @@ class PolicyRun:
         return summarize_sample(sample, tops, range, ("snips",), LEVEL, self.bound, missing, 0, 0, changes)
 
     def buckets(self) -> dict[int, Moments]:
-        """Return the sums of weights and rewards (`Moments`) of every five minutes, by the number of the interval."""
+        """Return the sums of weights and rewards (`Moments`) of every five minutes.
+
+        A key is the number of five-minute intervals since 1970 (Unix time), rounded down.
+        """
         numbers, w, r = np.array(self.times) // BUCKET, np.array(self.weights), np.array(self.rewards)
         return {int(one): compute_moments(w[numbers == one], r[numbers == one]) for one in np.unique(numbers)}
 

@@ -272,7 +272,8 @@ def policy_summary(m: Moments, range: list[float], time: str) -> dict[str, Any]:
 def buckets(policy: dict[str, Any], begins: int, ends: int) -> dict[int, Moments]:
     """Return the sums (`Moments`) of every five minutes from `begins` to `ends`, by the number of the interval.
 
-    `policy` is a result in the list "policies" of `run_evaluation`. Times are in microseconds.
+    `policy` is a result in the list "policies" of `run_evaluation`. Intervals are numbered from 1970 (Unix time) on.
+    Times are in microseconds.
     """
     found = {int(number): Moments(**moments) for number, moments in policy["buckets"].items()}
     return {at: moments for at, moments in found.items() if begins // BUCKET <= at <= ends // BUCKET}
