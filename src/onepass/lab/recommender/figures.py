@@ -37,7 +37,8 @@ LEAKAGE = (
 def _leakage_note(rows: Sequence[Row]) -> str:
     """Return a note on the published figures if the table has them, else an empty string.
 
-    `rows` are the results of a run, as dictionaries.
+    `rows` are the results of a run, as dictionaries. The note says that these figures are out of reach without
+    *leakage*, features made from the data of the test.
     """
     return LEAKAGE if rows[0]["experiment"] in PUBLISHED else ""
 
