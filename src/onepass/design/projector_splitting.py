@@ -312,7 +312,7 @@ def sums_after_truncation(state: ProjectorSplittingState, lost: float) -> Sums:
 
 @compiled
 def compensate_cut(state: ProjectorSplittingState) -> ProjectorSplittingState:
-    """Return the sketch with its eigenvalues truncated, and its factors U and V computed again from those kept.
+    """Return the sketch with its eigenvalues truncated; the factors U and V are computed from the kept eigenvalues.
 
     U and V span the same space: they did after the last compression, and a row adds y to U and y - V U^T y to V.
     """

@@ -48,10 +48,10 @@ def augment(
 
 @compiled
 def unfillable_slots(eligible: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Return a mask (k,) of slots that have fewer eligible arms together than there are of them.
+    """Return a mask (k,) of slots that cannot all get an arm: together they have fewer eligible arms than slots.
 
-    `eligible` (k, K) is the mask of each slot, and `free` (K,) marks arms that may be used. All are False if an
-    assignment exists.
+    `eligible` (k, K) is the mask of each slot, and `free` (K,) marks arms that may be used. The result is all False if
+    every slot can get an arm of its own.
     """
     k, count = eligible.shape
     match, owner, reached = np.full(k, NONE), np.full(count, NONE), np.zeros(k, np.bool_)

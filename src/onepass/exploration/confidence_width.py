@@ -28,10 +28,11 @@ class Theory:
     row_bound : float, default 1.0
         Bound on the length ||x|| of every row, above 0.
     delta : float, default 0.01
-        The confidence ellipsoid holds in all rounds with probability 1 - delta. If the theorem of an estimator has
-        several probabilities of failure, they add up to this one.
+        Above 0 and below 1. The confidence ellipsoid holds in all rounds with probability 1 - delta. If the theorem of
+        an estimator has several probabilities of failure, they add up to this one.
     scale : float, default 1.0
-        Factor of the radius. The constants of the theorems are large, so smaller factors are better in practice.
+        Factor of the radius, any finite number. The constants of the theorems are large, so factors below 1 are better
+        in practice.
 
     Raises
     ------

@@ -189,7 +189,10 @@ def _circle_terms(name: str, turn: float) -> Iterator[tuple[str, float]]:
 
 
 def to_records(records: Any) -> tuple[bool, list[Any]]:
-    """Return True for a single record, and the list of records, from a dictionary, a list of them, or a frame."""
+    """Return True or False, and the list of records in a dictionary, a list of dictionaries, or a frame.
+
+    It is True for a single dictionary, which makes a list of one record. A frame is of polars or pandas.
+    """
     if isinstance(records, Mapping):
         return True, [records]
     if hasattr(records, "iter_rows"):  # polars

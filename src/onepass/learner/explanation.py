@@ -96,7 +96,7 @@ class Reasons(NamedTuple):
         Returns
         -------
         dict
-            The decision, and its terms as dictionaries.
+            "decision" is the prediction f, and "terms" is a list of dictionaries with the fields of `Reason`.
         """
         return {"decision": self.decision, "terms": [term._asdict() for term in self.terms]}
 

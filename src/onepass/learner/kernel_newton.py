@@ -229,7 +229,7 @@ class KernelNewton(Learner):
         Parameters
         ----------
         dim : int
-            Width of a row.
+            Width of a row, at least 1.
 
         Returns
         -------

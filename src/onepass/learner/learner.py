@@ -227,7 +227,7 @@ class Learner(files.Owner):
         x : array of shape (dim,)
             The row.
         y : float
-            Its target.
+            Its target; -1 or 1 for a classifier.
 
         Returns
         -------

@@ -196,8 +196,9 @@ def check_sketch_sizes(
     update_every: int | float,
     seed: int,
 ) -> dict[str, Any]:
-    """Return the checked sizes of the buffer, the random sketch and the feature map as a dictionary.
+    """Return the checked arguments of a sketched learner as a dictionary, by their names.
 
+    They are the sizes of the buffer, the random sketch and the feature map, its update schedule, and a seed.
     Defaults follow Wen, Zhang et al.: sketch_size = budget, sample_size = sketch_size / 5, rank = budget / 10.
     """
     budget = check.integer("budget", budget, 2)

@@ -47,15 +47,15 @@ def compose(
 ) -> Bandit:
     """Compose the bandit of a recipe.
 
-    With factors, the models of arms work in d_u dimensions, and their rank or size is at most d_u. In "hybrid" models
-    the shared part learns by `estimate`, and the arms by ridge regression.
+    With factors u and v, the models of arms work in d_u dimensions, the length of u, and their rank or size is at most
+    d_u. In "hybrid" models the shared part learns by `estimate`, and the arms by ridge regression.
 
     Parameters
     ----------
     name : str
         Name shown by repr.
     dim : int or (int, int)
-        Width of a context, or the widths of two factors.
+        Width of a context, or the widths of two factors, at least 1.
     make : callable
         Function (width, largest rank or size) -> design.
     exploration : float, Theory or Exploration
@@ -63,7 +63,7 @@ def compose(
     model : {"shared", "disjoint", "hybrid"}
         "shared" is one model for all arms, "disjoint" one for each arm, and "hybrid" both.
     seed : int
-        Seed of the bandit.
+        Seed of the bandit, at least 0.
     thompson : bool, default False
         Sample theta if `exploration` is a number, instead of adding the width.
     features : FeatureMap, default None
@@ -71,7 +71,7 @@ def compose(
     estimate : callable, default Ridge
         Function design -> estimator.
     half_life : float or timedelta, default None
-        Half-life of rows.
+        Number of rows, or time, after which a row counts half, above 0. None forgets nothing.
     compact : bool, default None
         True keeps the models of all arms in a few shared arrays. None does so if the estimator allows it.
 

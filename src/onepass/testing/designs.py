@@ -17,9 +17,9 @@ def check_design(make: Callable[[int, float], Design], dim: int = 12, n_rows: in
     make : function
         Maps a dimension and `reg` to a new design.
     dim : int, default 12
-        Number of columns of the rows.
+        Number of columns of the rows, at least 1.
     n_rows : int, default 60
-        Number of rows of each kind.
+        Number of rows of each kind, at least 3.
     tolerance : float, default 1e-8
         Largest error, relative to the largest entry.
 

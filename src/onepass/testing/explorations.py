@@ -35,7 +35,7 @@ def check_exploration(make: Callable[[], Exploration], n_draws: int = 2_000) -> 
     make : function
         Returns a new exploration rule.
     n_draws : int, default 2000
-        Number of draws of every test of frequencies.
+        Number of draws of every test of frequencies, at least 1.
 
     Returns
     -------

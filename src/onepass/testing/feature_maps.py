@@ -29,7 +29,7 @@ def check_feature_map(make: Callable[[], FeatureMap], n_rows: int = 40, toleranc
     make : function
         Returns a new feature map.
     n_rows : int, default 40
-        Number of rows of each kind.
+        Number of rows of each kind, at least 3.
     tolerance : float, default 1e-9
         Largest error, relative to the largest value.
 

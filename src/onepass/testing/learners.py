@@ -25,7 +25,7 @@ def make_targets(learner: Learner, rows: np.ndarray, seed: int = 0) -> np.ndarra
     rows : array of shape (n, dim)
         Rows that the targets belong to.
     seed : int, default 0
-        Seed of the noise.
+        Seed of the noise, at least 0.
 
     Returns
     -------

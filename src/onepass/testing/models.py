@@ -164,7 +164,10 @@ def _check_choices(model: Model, context: Any, arms: Any) -> None:
 
 
 def _check_records(model: Model, context: Any, arms: Any, observe_arm: Callable[[Any, int], Observation]) -> None:
-    """Check that a decision, its record and an observation teach the same."""
+    """Check that a decision, its record and an observation teach the same.
+
+    `context` is the context of one decision; `arms` and `observe_arm` are arguments of `check_model`.
+    """
     where, bandit = repr(model), Bandit(model.copy(), UCB(0.3), seed=4)
     decision = bandit.decide(context, arms, id="a request")
     record = Decision.from_dict(json.loads(json.dumps(decision.to_dict())))

@@ -23,7 +23,7 @@ def check_record_bandit(make: Callable[[int], Any], n_rounds: int = 30) -> str:
     make : function
         Maps a seed to a new bandit.
     n_rounds : int, default 30
-        Number of rounds of a game with three arms.
+        Number of rounds of a game with three arms, at least 1.
 
     Returns
     -------
