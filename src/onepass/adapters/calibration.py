@@ -34,6 +34,7 @@ class Calibration:
 
     The probability of the second class is 1 / (1 + exp(-a f)). `log_slopes` holds log a, and `curvatures` the curvature
     h that scales the next step: first for f >= 0, then for f < 0. More than two classes use the first entries only.
+    `loss` is the name of the classifier's loss, on which the first slopes depend.
     """
 
     log_slopes: list[float]

@@ -46,6 +46,7 @@ class LinearImplementor(BaseMAB):
     """Implementor of a linear policy for `mabwiser.mab.MAB`, on a `Bandit` with a model per arm.
 
     `implementor` is the object of MABWiser that it replaces, whose generator, arms and number of jobs it takes over.
+    `policy` is the MABWiser policy, and `seed` the seed of all draws.
     """
 
     policy: Any

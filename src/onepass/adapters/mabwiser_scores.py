@@ -53,8 +53,8 @@ class ScoreTables:
     """Tables for scoring many contexts at once: the parameters theta (K, d) of all arms, and one matrix for each arm.
 
     The matrices are the inverses A_a^-1 of the arms' designs if scores need widths, and their Cholesky factors L_a if
-    scores are drawn. `kind` says which. A matrix is stored as the vector of its entries on and below the diagonal.
-    `cold` maps an arm without data to c if its A_a^-1 is c I, as in MABWiser.
+    scores are drawn. `kind` is "widths", "draws", or "means" if no matrix is needed. A matrix is stored as the vector
+    of its entries on and below the diagonal. `cold` maps an arm without data to c if its A_a^-1 is c I, as in MABWiser.
     """
 
     def __init__(self, bandit: Bandit, arms: Iterable[Any], kind: str, cold: dict[Any, float]) -> None:

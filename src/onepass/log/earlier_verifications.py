@@ -44,7 +44,10 @@ class VerifiedPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavedVerifications(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of a file of verification results: digests of archive files by name, verified parts, version."""
+    """Content of a file of verification results.
+
+    `files` holds the digests of archive files by name, `pieces` the verified parts, and `form` is the file's version.
+    """
 
     form: int = FORM
     files: dict[str, str] = {}
@@ -55,7 +58,8 @@ class EarlierVerifications:
     """Results of earlier verifications of the archived months of a log.
 
     `through` is the position up to which the files are unchanged since they were verified. `months` are the last
-    positions of the files.
+    positions of the files. The arguments are the folder of the archive, its files `segments` as (first position, last
+    position, path), and `again`, True to ignore saved results.
     """
 
     through: int
@@ -141,7 +145,10 @@ def _make_verified_piece(one: CheckedPiece) -> VerifiedPiece | None:
 
 
 def _has_same_digests(known: VerifiedPiece, begin: Piece, end: Piece) -> bool:
-    """Return True if the verified piece `known` begins with the model of `begin` and ends with that after `end`."""
+    """Return True if a verified piece, `known`, has the same models at its ends.
+
+    The model at its beginning is compared with the one of `begin`, the model at its end with the one after `end`.
+    """
     return (known.digest, known.end_digest) == (begin.digest, end.end_digest)
 
 

@@ -29,7 +29,7 @@ SCHEMA = {
 
 
 class Segment(NamedTuple):
-    """File of a Parquet store with the rows from position `first` to `last`; it is empty if first = last + 1."""
+    """File `path` of a Parquet store with the rows from position `first` to `last`; empty if first = last + 1."""
 
     first: int
     last: int
@@ -221,7 +221,10 @@ class ParquetStore(Store):
 
 
 class _ErrorTranslator:
-    """Context manager that turns errors of the disk and of polars into StoreError."""
+    """Context manager that turns errors of the disk and of polars into StoreError.
+
+    The message names the store's `folder`, and `loss`, at its end, says what was not stored.
+    """
 
     folder: Path
 

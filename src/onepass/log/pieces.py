@@ -67,7 +67,7 @@ class Piece(NamedTuple):
 class CheckedPiece(NamedTuple):
     """Result of verifying a part of a log.
 
-    `found` is the result, and `read` the position up to which the log was read.
+    `piece` is the part, `found` the result, and `read` the position up to which the log was read.
     """
 
     piece: Piece

@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Damage in a store: its position `seq` in the log, 0 for the whole store, and a sentence that describes it."""
+    """Damage in a store: its position `seq` in the log, 0 for the whole store, and a sentence `reason` about it."""
 
     seq: int
     reason: str

@@ -212,6 +212,9 @@ class Verifier:
 
     A decision after the end of a part of the log still belongs to this part if the model that made it does, and if at
     most `WINDOW` decisions of later models came before it.
+
+    `fold` is the bandit with its position, `until` the last position to read (None: the end), and `part` the part of
+    the log (None: everything after the bandit's position).
     """
 
     def __init__(self, fold: Fold, until: int | None, part: LogPart | None = None) -> None:

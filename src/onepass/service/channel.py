@@ -142,7 +142,10 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Relayed(msgspec.Struct, frozen=True):
-    """HTTP request that a worker hands on to the service: the body, and fields of the ASGI scope."""
+    """HTTP request that a worker hands on to the service: the body, and fields of the ASGI scope.
+
+    `query` is the scope's `query_string`; the other fields have the names that they have in the scope.
+    """
 
     method: str
     scheme: str

@@ -90,7 +90,7 @@ class CheckpointMeta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredCheckpoint(NamedTuple):
-    """Checkpoint read from files: the model and its metadata."""
+    """Checkpoint read from files: the model `bandit` and its metadata `kept`."""
 
     bandit: Any
     kept: CheckpointMeta

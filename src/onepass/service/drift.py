@@ -88,7 +88,7 @@ class Drift(msgspec.Struct):
 
 
 class Expected(NamedTuple):
-    """Predicted mean reward of the arm that was shown, and the number of rows that the model had learned."""
+    """Predicted reward of the arm that was shown: its `mean`, and the number of rows learned by the model, `rounds`."""
 
     mean: float
     rounds: int

@@ -90,6 +90,7 @@ class EvaluationRequest(Message, frozen=True, kw_only=True):
 class PolicyAnswer(Answer, frozen=True, kw_only=True):
     """Result of an evaluation for one policy.
 
+    - name, kind: name and kind of the policy, as in the request.
     - verdict: "ok", "wide" (too little data to decide), "refused" (not to be believed) or "failed".
     - sentence: the result in one sentence.
     - value: estimated reward of a decision, null if refused.

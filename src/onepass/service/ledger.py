@@ -71,7 +71,10 @@ class Accounted(NamedTuple):
 
 
 class RuleChoice(NamedTuple):
-    """Choice of the baseline, the present rule: probabilities (K,) of the arms, and the index of the arm chosen."""
+    """Choice of the baseline, the present rule.
+
+    `law` (K,) holds its probabilities of the arms, and `place` is the index of the arm chosen.
+    """
 
     law: np.ndarray
     place: int

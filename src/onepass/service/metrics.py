@@ -132,7 +132,10 @@ class Metrics(Collector):
 
 
 class LoopMetrics(CollectorRegistry):
-    """Prometheus registry restricted to the metrics of some loops."""
+    """Prometheus registry restricted to the metrics of some loops.
+
+    `whole` is the registry of all metrics, and `loops` holds the names of the loops.
+    """
 
     def __init__(self, whole: CollectorRegistry, loops: Collection[str]):
         super().__init__()

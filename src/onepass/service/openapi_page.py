@@ -20,7 +20,11 @@ class ModelInfo(TypedDict, total=False):
 
 
 class Overview(TypedDict, total=False):
-    """Answer with what the monitoring page shows about a loop: sums over its log, learning, and accuracy."""
+    """Answer with what the monitoring page shows about a loop: sums over its log, learning, and accuracy.
+
+    `now` is the time in seconds of Unix time, `trouble` why the loop is not ready (null if it is), and `numbers` its
+    counters. `budgets`, `baseline` and `ab_test` are null or empty without one. `Overview.to_dict` adds further fields.
+    """
 
     loop: Required[str]
     now: Required[float]

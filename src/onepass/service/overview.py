@@ -59,6 +59,16 @@ class Sums(msgspec.Struct, kw_only=True):
 
     `through` is the sequence number of the last record counted. Time is divided into spans of `width` microseconds, the
     first of which begins at `begin`; `pieces` has the sums of each span.
+
+    - last: time of the last record, in microseconds.
+    - counts: numbers of records by kind, and under "default" the number of joins with the default reward.
+    - arms: number of times that each arm was shown, by name.
+    - first, steady: name of the first arm, and True if it was always the same.
+    - slots: True if there were decisions of several slots.
+    - left: number of joins (records of final rewards) without a reward of the first slot.
+    - worth, range: state of the estimates of policy values (`PolicyGain.to_dict`), and the range of rewards.
+    - version: version of the settings.
+    - drift: detector of rewards that differ from predictions.
     """
 
     through: int = 0

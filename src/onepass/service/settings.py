@@ -221,6 +221,8 @@ class LoopSettings(Section, frozen=True, kw_only=True):
       "canary" is online, but a candidate has a share and waits for its promotion.
     - exploring: probability with which an apprentice shows a uniformly drawn arm, from 0.0 (default) to 1.
     - share: share of the decisions for a candidate, above 0 and below 1 (default 0.1).
+    - features, model, reward, promotion, operation, limits, personalizer: tables of settings, each described in a class
+      of that name.
     - outcomes: numbers beside the reward, by name (default: none).
     - shares: smallest and largest shares of the decisions that arms may get (default: any).
     - baseline: rule that the loop must not fall far below (default: none).

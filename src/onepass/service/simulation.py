@@ -36,7 +36,10 @@ TELL = 10.0  # seconds between two lines of progress
 
 
 class PolicyValues(NamedTuple):
-    """Expected clicks per visitor of three policies: the best one, always the first article, a random article."""
+    """Expected clicks per visitor of three policies.
+
+    They are the best policy, always the first article, and a random article (`even`).
+    """
 
     best: float
     first: float

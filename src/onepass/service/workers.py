@@ -62,7 +62,10 @@ _decode: Any = msgspec.msgpack.decode
 
 
 class Receipt:
-    """Receiver of the writer's result that tells a worker whether its decision is durable; cheaper than a `Future`."""
+    """Receiver of the writer's result that tells a worker whether its decision is durable; cheaper than a `Future`.
+
+    `number` is the number of the worker's request, and `record` is the decision's record.
+    """
 
     __slots__ = ("_number", "_record", "_worker")
 
@@ -79,7 +82,10 @@ class Receipt:
 
 
 class WorkerHandle:
-    """Handle of a worker process: the channel to the process, and its unanswered requests."""
+    """Handle of a worker process: the channel to the process, and its unanswered requests.
+
+    `place` is the index of the worker among all `workers`.
+    """
 
     def __init__(self, workers: "Workers", process: subprocess.Popen[bytes], place: int):
         self.workers, self.process, self.place = workers, process, place

@@ -32,7 +32,11 @@ class State(msgspec.Struct, omit_defaults=True):
 
 
 class Slot(msgspec.Struct, omit_defaults=True):
-    """Entry of the key `_outcomes` in a line of Decision Service JSON, which describes one slot of a decision."""
+    """Entry of the key `_outcomes` in a line of Decision Service JSON, which describes one slot of a decision.
+
+    `actions` are indices from 0, the chosen one first, and `probabilities` are theirs. `cost` is minus the reward. The
+    name of each field's key stands beside the field.
+    """
 
     cost: float | None = msgspec.field(name="_label_cost", default=None)
     id: str | None = msgspec.field(name="_id", default=None)
@@ -43,7 +47,11 @@ class Slot(msgspec.Struct, omit_defaults=True):
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """Content of a line of Decision Service JSON; fields are in the order in which their keys are written."""
+    """Content of a line of Decision Service JSON; fields are in the order in which their keys are written.
+
+    `ranking` and `action` number actions from 1, `index` from 0. `cost` is minus the reward, and `dropped` the
+    probability with which a line like this one was left out. The name of each field's key stands beside the field.
+    """
 
     cost: float | None = msgspec.field(name="_label_cost", default=None)
     probability: float | None = msgspec.field(name="_label_probability", default=None)

@@ -14,7 +14,7 @@ BUFFER = 1 << 20  # bytes read at once
 
 
 class Lines:
-    """Lines of a file without their line ends, as (number from 1, bytes).
+    """Lines of the file `path` without their line ends, as (number from 1, bytes).
 
     With bad="refuse", a line that cannot be used raises ValueError with its number. With "skip" it is left out, and
     `report` is called with its number and the reason.

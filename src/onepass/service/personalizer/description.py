@@ -51,9 +51,9 @@ SIZES = ("top", "skip")
 class OperationText(NamedTuple):
     """Description of one operation.
 
-    `answer` is the schema of the response, or None without a body. `body` is the type of the request's body, bytes for
-    a model. `good` is the status code of success. `dialects` is "both", "first" (v1.0) or "later". `query` lists the
-    names of query parameters.
+    `summary` is a sentence on it. `answer` is the schema of the response, or None without a body. `body` is the type of
+    the request's body, bytes for a model. `good` is the status code of success. `dialects` is "both", "first" (v1.0) or
+    "later". `query` lists the names of query parameters.
     """
 
     summary: str

@@ -25,7 +25,10 @@ OTHERS = ("BadArgument", "EventConflict", "EventNotFound", "InvalidSettings", "S
 
 
 class Problem(ApiError):
-    """Refusal of a request with a code of Personalizer's. `target` names the field that is wrong, if any."""
+    """Refusal of a request with a code of Personalizer's.
+
+    `target` names the field that is wrong, if any. The other arguments are those of `ApiError`.
+    """
 
     def __init__(self, status: int, code: str, message: str, target: str | None = None, wait: int = 1):
         super().__init__(status, code, message, wait)

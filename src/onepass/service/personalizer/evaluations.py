@@ -46,8 +46,9 @@ TRIED = {  # explorations that are tried where a better policy is looked for
 class EvaluationContract(Body, frozen=True, kw_only=True):
     """Body of a request for an offline evaluation.
 
-    `start_time` and `end_time` limit the decisions. `policies` are evaluated beside the standard ones. If
-    `enable_policy_optimization` is true, explorations of this package are tried as well.
+    `start_time` and `end_time`, ISO 8601 text, limit the decisions. `policies` are evaluated beside the standard ones.
+    If `enable_policy_optimization` or `enable_offline_experimentation` is true, explorations of this package are tried
+    as well. `name` is the name of the evaluation.
     """
 
     name: str
@@ -59,7 +60,7 @@ class EvaluationContract(Body, frozen=True, kw_only=True):
 
 
 class ApplyRequest(Body, frozen=True, kw_only=True):
-    """Request to apply a policy of an evaluation, by the id of the evaluation and the name of the policy."""
+    """Request to apply the policy `policy_name` of the evaluation with the id `evaluation_id`."""
 
     evaluation_id: str
     policy_name: str

@@ -37,7 +37,14 @@ class Action(Body, frozen=True, kw_only=True):
 
 
 class RankRequest(Body, frozen=True, kw_only=True):
-    """Body of a request of Personalizer's API for a ranking of actions."""
+    """Body of a request of Personalizer's API for a ranking of actions.
+
+    - actions: actions on offer.
+    - context_features: features of the request, a list of dictionaries (default: none).
+    - excluded_actions: ids of actions that must not be chosen (default: none).
+    - event_id: id of the decision (default: made).
+    - defer_activation: true if the decision counts only once it is activated (default: false).
+    """
 
     actions: list[Action]
     context_features: list[dict[str, Any]] | None = None
@@ -47,7 +54,7 @@ class RankRequest(Body, frozen=True, kw_only=True):
 
 
 class RewardRequest(Body, frozen=True, kw_only=True):
-    """Body of a request of Personalizer's API with the reward of a ranking."""
+    """Body of a request of Personalizer's API with the reward `value` of a ranking."""
 
     value: float
 

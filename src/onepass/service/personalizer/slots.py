@@ -34,7 +34,11 @@ DIGITS = 16  # bytes of an identity that would be too long
 
 
 class Slot(Body, frozen=True, kw_only=True):
-    """Slot to fill. `baseline_action` is the action that is shown there without a model."""
+    """Slot to fill, with its `id` and its `features`, a list of dictionaries.
+
+    `baseline_action` is the id of the action that is shown there without a model. `excluded_actions` are ids of actions
+    that must not be shown there.
+    """
 
     id: str
     baseline_action: str
@@ -43,7 +47,10 @@ class Slot(Body, frozen=True, kw_only=True):
 
 
 class MultiSlotRankRequest(Body, frozen=True, kw_only=True):
-    """Body of a request of Personalizer's API for a ranking of actions in several slots."""
+    """Body of a request of Personalizer's API for a ranking of actions in several slots.
+
+    `actions` are the actions on offer, and `slots` the slots to fill. The other fields are those of `RankRequest`.
+    """
 
     actions: list[ranking.Action]
     slots: list[Slot]
