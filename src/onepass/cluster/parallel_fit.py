@@ -143,14 +143,17 @@ def _list_files(files: Any) -> list[Path]:
 
 
 def count_rows(paths: Sequence[Path]) -> list[Part]:
-    """Return each file as one `Part` with all rows, whose number is read from the end of the file."""
+    """Return each file of `paths` as one `Part` with all rows, whose number is read from the end of the file."""
     import polars as pl
 
     return [Part(str(path), 0, pl.scan_parquet(path).select(pl.len()).collect().item()) for path in paths]
 
 
 def split_rows(whole: Sequence[Part], workers: int) -> Iterator[list[Part]]:
-    """Divide the rows of the files `whole` into tasks of equal length; yield each task as a list of parts, in order."""
+    """Divide the rows of the files `whole` into tasks of equal length; yield each task as a list of parts, in order.
+
+    There are at least as many tasks as `workers`, if there are as many rows.
+    """
     total = sum(part.stop for part in whole)
     count = max(1, min(total, max(workers, min(PARTS_PER_WORKER * workers, total // MIN_PART_ROWS))))
     for a, b in pairwise(np.linspace(0, total, count + 1).astype(int).tolist()):
@@ -211,9 +214,10 @@ def read_blocks(part: Any, columns: Columns, batch: int) -> Iterator[Block]:
 
 
 def _read_parquet(part: Part, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
-    """Yield the `wanted` columns of a part of Parquet files in blocks of up to `batch` rows.
+    """Yield the `wanted` columns of a part of a Parquet file in blocks of up to `batch` rows.
 
-    Columns of lists are one array in memory, which is not copied.
+    A block has contexts, rewards and names of arms; `columns` tells which column holds which. Columns of lists are one
+    array in memory, which is not copied.
     """
     import polars as pl
 
@@ -237,7 +241,10 @@ def _read_parquet(part: Part, columns: Columns, wanted: list[str], batch: int) -
 
 
 def _read_ray_batches(part: Any, columns: Columns, wanted: list[str], batch: int) -> Iterator[Block]:
-    """Yield the `wanted` columns of one split of a Ray data set in blocks of up to `batch` rows."""
+    """Yield the `wanted` columns of `part`, one split of a Ray data set, in blocks of up to `batch` rows.
+
+    A block has contexts, rewards and names of arms; `columns` tells which column holds which.
+    """
     for block in part.iter_batches(batch_size=batch, batch_format="numpy"):
         _check_columns(wanted, list(block), "the data set")
         x = [np.stack(list(block[name])) if block[name].dtype == object else block[name] for name in columns.features]

@@ -63,7 +63,8 @@ class _ActorWorker:
 class RayTransport:
     """Connection to the workers of a cluster that are actors of Ray.
 
-    Actors reserve no core, so any number of them fits. Arrays travel through Ray's object store.
+    `address` is the address of Ray, or "local". Actors reserve no core, so any number of them fits. Arrays travel
+    through Ray's object store.
     """
 
     def __init__(self, address: str):

@@ -83,7 +83,8 @@ class Keeper:
     async def write_decision(self, data: bytes) -> bytes:
         """Write the record of a decision, and return the durable record of its id as JSON.
 
-        If the id has a record already, that one is returned. Raises ApiError if it is of another request.
+        `data` is the record as JSON. If the id has a record already, that one is returned. Raises ApiError if it is of
+        another request.
         """
         record, future = decode(data), new_future()
         assert isinstance(record, Decision)
@@ -97,7 +98,7 @@ class Keeper:
         return encode(await wait_for_result(future))
 
     async def write_outcomes(self, data: bytes) -> bytes:
-        """Write outcomes, given as JSON, and return the answer as JSON once they are durable.
+        """Write outcomes, given as the JSON `data`, and return the answer as JSON once they are durable.
 
         Raises ApiError in the same cases as the service.
         """

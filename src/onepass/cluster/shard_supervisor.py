@@ -136,7 +136,7 @@ class ShardSupervisor:
                     break
 
     def undo(self, numbers: Iterable[int]) -> None:
-        """Undo the last change of these shards: restart them, and make all their other changes again."""
+        """Undo the last change of the shards `numbers`: restart them, and make all their other changes again."""
         for number in numbers:
             member = self.members[number]
             member.changes.pop()

@@ -525,7 +525,7 @@ class ShardedBandit(SharedObject):
             self._journal.append(frame)
 
     def _replay(self, entry: Entry) -> None:
-        """Make a logged change again."""
+        """Make the change of a log entry again."""
         change, bandit = entry.change, self.bandit
         names = list(change.names)
         if entry.act != "learn":
@@ -637,5 +637,5 @@ def _close_on_error(journal: Journal | None) -> Iterator[None]:
 
 
 def _make_transport(ray: str | None) -> Transport:
-    """Make the transport of the shards: Ray at an address, or this process."""
+    """Make the transport of the shards: Ray at the address `ray`, or this process if it is None."""
     return InProcessTransport() if ray is None else RayTransport(ray)

@@ -55,7 +55,7 @@ class ShardedStore:
         return self.state
 
     def fits(self, state: Placement, taken: np.ndarray) -> bool:
-        """Return True if an assignment read from a file is valid, and its arms have exactly the ids `taken`."""
+        """Return True if the assignment `state`, read from a file, is valid, and its arms have the ids `taken`."""
         vacant = np.flatnonzero(state.owner == UNASSIGNED)
         return bool((state.owner >= UNASSIGNED).all()) and is_partition(taken, vacant, len(state.owner))
 
@@ -78,7 +78,7 @@ class ShardedStore:
         return record
 
     def release(self, record: int) -> None:
-        """Release an arm's id, and let its shard delete the model."""
+        """Mark the id `record` of an arm as unused, and let the arm's shard delete the model."""
         self.supervisor.apply({int(self._owner[record]): ("release", np.array([record]))})
         self._owner[record], self._split = UNASSIGNED, None
         heapq.heappush(self._vacant, record)

@@ -36,7 +36,10 @@ class TaskPool(Protocol):
 
 
 class ThreadTaskPool:
-    """Pool of threads that runs tasks. Compiled code runs in parallel, Python code only in one thread at a time."""
+    """Pool of `count` threads that runs tasks.
+
+    Compiled code runs in parallel, Python code only in one thread at a time.
+    """
 
     def __init__(self, count: int):
         self.count = count
@@ -59,7 +62,7 @@ class ThreadTaskPool:
 
 
 class RayTaskPool:
-    """Pool of Ray workers with one core each."""
+    """Pool of Ray workers with one core each; `address` is the address of Ray, or "local"."""
 
     def __init__(self, address: str):
         self.ray = connect(address)

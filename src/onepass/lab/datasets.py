@@ -97,7 +97,10 @@ class Form(NamedTuple):
 
 
 class Download(NamedTuple):
-    """File of a data set to download from `url`; `checksum` is its MD5 sum, or None if the publisher gives none."""
+    """File of a data set to download from `url` to the path `file` in the user's cache.
+
+    `checksum` is its MD5 sum, or None if the publisher gives none.
+    """
 
     file: str
     url: str
@@ -165,7 +168,10 @@ def _read_cifar(paths: list[Path]) -> Examples:
 
 
 def _read_blocks_of_200(paths: list[Path]) -> Examples:
-    """Read the UCI form of mfeat: numbers separated by spaces, 200 examples of each class in turn."""
+    """Read the UCI form of mfeat from the first of `paths`, and return features (n, d) and classes (n,).
+
+    The file has numbers separated by spaces, 200 examples of each class in turn.
+    """
     rows = np.loadtxt(paths[0], ndmin=2)
     return rows, np.arange(len(rows)) // 200
 
@@ -398,10 +404,10 @@ def make_dataset(name: str, rows: np.ndarray, labels: np.ndarray) -> Dataset:
 
 
 def find_files(name: str, source: Source) -> tuple[Form, list[Path]]:
-    """Return the first stored form of a data set that is on this machine, and the paths of its files.
+    """Return the first stored form of the data set `name` that is on this machine, and the paths of its files.
 
-    A form is a set of files that holds the data. It is looked for in the folder $ONEPASS_DATA and in the user's cache.
-    If no form is there, one is downloaded.
+    `source` describes the data set. A form is a set of files that holds the data. It is looked for in the folder
+    $ONEPASS_DATA and in the user's cache. If no form is there, one is downloaded.
     """
     folders = [Path(os.environ["ONEPASS_DATA"])] if os.environ.get("ONEPASS_DATA") else []
     folders.append(cache_folder())

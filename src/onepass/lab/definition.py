@@ -162,7 +162,7 @@ def final_rows(
 def curve_rows(
     policies: Sequence[Policy], seed: int, points: Sequence[Sequence[Mapping[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """Return one row of results per policy and checkpoint, a point of the policy's curve.
+    """Return one row of results for each of the `policies` and its checkpoints, a point of the policy's curve.
 
     `points` has the checkpoints of every policy, each a dictionary of what was measured so far.
     """

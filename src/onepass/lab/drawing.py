@@ -220,7 +220,7 @@ def group_equal_curves(curves: Mapping[str, Curve]) -> list[list[str]]:
 
 
 def _is_same_curve(a: Curve, b: Curve) -> bool:
-    """Return True if two curves agree up to rounding."""
+    """Return True if two curves, each a list of x and a list of y, have the same x, and the same y up to rounding."""
     return a[0] == b[0] and all(
         abs(p - q) <= CURVE_TOLERANCE * max(abs(p), abs(q)) for p, q in zip(a[1], b[1], strict=True)
     )

@@ -25,7 +25,7 @@ COLON = ":"
 
 
 def _import_object(reference: str) -> Any:
-    """Import the object MODULE:NAME. Raises ExperimentError if it does not exist."""
+    """Import the object that `reference`, "MODULE:NAME", names. Raises ExperimentError if it does not exist."""
     try:
         return import_reference(reference)
     except ModuleNotFoundError as missing:
@@ -53,7 +53,8 @@ def load_experiment(name: str) -> Study:
 def load_policies(study: Study, names: Sequence[str] | None) -> tuple[Policy, ...]:
     """Return the study's policies with these labels or groups, followed by those named MODULE:NAME.
 
-    A label that contains a comma may come in its parts, as from a comma-separated list.
+    `names` has labels, groups and references MODULE:NAME; None takes all policies of the study. A label that contains a
+    comma may come in its parts, as from a comma-separated list.
     """
     if names is None:
         return select(study, None)
@@ -80,7 +81,7 @@ def _join_labels(names: Sequence[str], known: Set[str]) -> list[str]:
 
 
 def _policies_of_reference(reference: str) -> tuple[Policy, ...]:
-    """Return the policies that MODULE:NAME refers to."""
+    """Return the policies that `reference`, "MODULE:NAME", refers to."""
     found = _import_object(reference)
     if isinstance(found, Policy):
         return (found,)

@@ -117,7 +117,10 @@ class Policy:
 
 
 def policy_variant(group: Policy, note: str, **params: object) -> Policy:
-    """Return a copy of a policy with changed parameters, the label `note` appended, and the old label as its group."""
+    """Return a copy of a policy with the parameters `params` changed.
+
+    The text `note` is appended to its label, and the old label becomes its group.
+    """
     changed = group.with_params(**params)
     return Policy(f"{group.label} {note}", changed.recipe, changed.params, group.label)
 

@@ -81,7 +81,11 @@ def play_all(
 
 
 class ProcessPool:
-    """Pool of processes: this process plays tasks in order, and worker processes take the next ones."""
+    """Pool of processes: this process plays tasks in order, and worker processes take the next ones.
+
+    A task plays `rounds` rounds in steps of `step` rounds. `jobs` is the number of processes; None means one per core,
+    or one in all for a timed study. Results of finished tasks are taken from `cache`. `meter` shows the progress.
+    """
 
     def __init__(
         self,

@@ -14,8 +14,9 @@ SECONDS_BETWEEN_LINES = 10.0
 class Meter:
     """Progress bar for `total` steps, with the time that remains: `with Meter("digits", 400) as meter: ...`.
 
-    The method `advance` counts a step. If standard error is not a terminal, lines are printed instead of a bar. If
-    `total` is None, their number is unknown: the steps are counted, and no remaining time is shown.
+    `title` is the text beside the bar, and `quiet` hides it. The method `advance` counts a step. If standard error is
+    not a terminal, lines are printed instead of a bar. If `total` is None, their number is unknown: the steps are
+    counted, and no remaining time is shown.
     """
 
     def __init__(self, title: str, total: int | None, quiet: bool = False) -> None:

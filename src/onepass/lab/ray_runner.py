@@ -53,7 +53,7 @@ def play_on_ray(
 
 
 def _play_in_worker(study: Study, task: Task, rounds: int, step: int) -> Results:
-    """Load compiled code, then play the task."""
+    """Load compiled code, then play `rounds` rounds of the task in steps of `step` rounds, and return the results."""
     with threadpool_limits(1):
         for policy in {policy.compile_key: policy for policy in task.policies}.values():
             study.warm_up(policy)

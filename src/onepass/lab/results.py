@@ -54,7 +54,7 @@ class Results:
 
 
 def write(rows: Iterable[Row], path: Path) -> None:
-    """Write rows as Parquet, through a temporary file, so that an interrupted write leaves no partial file."""
+    """Write rows as Parquet to `path`, through a temporary file: an interrupted write leaves no partial file."""
     flat = [flatten(row) for row in rows]
     columns = dict.fromkeys(key for row in flat for key in row)
     table = pl.DataFrame([{key: row.get(key) for key in columns} for row in flat], infer_schema_length=None)

@@ -96,12 +96,18 @@ def run(
 
 
 def split_policies(experiment: Study, policies: Sequence[Policy]) -> list[tuple[Policy, ...]]:
-    """Return groups of policies that play a seed side by side: all together, or each alone if `alone` is set."""
+    """Return groups of policies that play a seed side by side.
+
+    All are in one group, or each is alone if the attribute `alone` of the experiment is True.
+    """
     return [(policy,) for policy in policies] if getattr(experiment, "alone", False) else [tuple(policies)]
 
 
 def warm_up(experiment: Study, policies: Sequence[Policy], quiet: bool) -> bool:
-    """Compile the code that the policies need, and return True, or False if Ctrl-C came."""
+    """Compile the code that the policies of an experiment need, and return True, or False if Ctrl-C came.
+
+    `quiet` hides the progress bar.
+    """
     kinds = {policy.compile_key: policy for policy in policies}.values()
     with threadpool_limits(1), Meter(f"{experiment.name}: compiling", len(kinds), quiet) as meter:
         try:

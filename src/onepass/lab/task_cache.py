@@ -23,7 +23,10 @@ Tasks = Sequence[tuple[tuple[Policy, ...], int, str]]  # policies side by side, 
 
 
 class TaskCache:
-    """Results of finished tasks in a folder, one JSON file per task. If `folder` is None, nothing is stored."""
+    """Results of finished tasks in a folder, one JSON file per task. If `folder` is None, nothing is stored.
+
+    A task plays `rounds` rounds of `study`.
+    """
 
     def __init__(self, folder: Path | None, study: Study, tasks: Tasks, rounds: int):
         self.folder = folder
@@ -89,7 +92,7 @@ def _source_digest() -> str:
 
 
 def _module_digest(thing: Any) -> str:
-    """Return a hash of the module that defines a function or an object's class.
+    """Return a hash of the module that defines `thing`, a function or class, or the class of another object.
 
     The hash is empty if there is no source file, and for onepass itself.
     """

@@ -122,7 +122,7 @@ def policy_grid(policy: Policy, experiment: Study) -> list[Policy]:
 
 
 def apply_tuned_parameters(experiment: Study, policies: Sequence[Policy], path: Path) -> tuple[Policy, ...]:
-    """Return the policies with the best parameters in a file or folder that `tune` wrote.
+    """Return the policies with the best parameters in `path`, a file or folder that `tune` wrote.
 
     The best parameters are looked up by a policy's label, or else by its group. Only parameters in the experiment's
     grid are changed. Policies with `tuned=False` stay as they are. Raises ExperimentError for a policy without tuned

@@ -28,9 +28,10 @@ WARM = 2_000  # decisions of a throw-away game
 
 
 class Player:
-    """Player of one A/B test: a name in `PLAYERS`, the tolerance of the test, a seed, and further options.
+    """Player of one A/B test with the given tolerance and seed.
 
-    The method `play(world, limit)` plays at most `limit` decisions in a `World` and returns an `Outcome`.
+    `player` is a name in `PLAYERS`, and `options` are further arguments of its function. The method `play(world,
+    limit)` plays at most `limit` decisions in a `World` and returns an `Outcome`.
     """
 
     def __init__(self, player: str, tolerance: float, seed: int, **options: Any) -> None:

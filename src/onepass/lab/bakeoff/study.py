@@ -25,7 +25,8 @@ WARM_UP_ROUNDS = 300  # more than the rounds after which a ContextualBandit make
 class BakeOff:
     """Study that plays multi-class data sets as bandits: an arm per class, and reward 1 for the right class.
 
-    `sets` are the names of the data sets, and `rounds` is the largest number of rounds on each of them.
+    `sets` are the names of the data sets, and `rounds` is the largest number of rounds on each of them. `Study`
+    describes the other fields.
     """
 
     name: str

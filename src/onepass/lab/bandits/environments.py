@@ -288,6 +288,6 @@ def gaussian_rows(seed: int, rounds: int, dim: int = 500) -> np.ndarray:
 
 
 def dataset_rows(dataset: Dataset, seed: int, rounds: int) -> np.ndarray:
-    """Return random rows (rounds, d) of the data set, scaled to length 1; none is repeated until all are used."""
+    """Return random rows (rounds, d) of a data set, scaled to length 1; none is repeated until all are used."""
     order = stream(seed, 0).permutation(len(dataset.rows))
     return normalize_rows(dataset.rows[np.resize(order, rounds)])

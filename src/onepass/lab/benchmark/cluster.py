@@ -229,7 +229,10 @@ def _arm_lines(arms: int, rows: int, *, ray: str | None = "local", repeats: int 
 
 
 class DelayedTransport:
-    """Connection to the shards of a bandit that waits `delay` seconds per round trip, as a slow network would."""
+    """Connection to the shards of a bandit that waits `delay` seconds per round trip, as a slow network would.
+
+    It passes all calls on to another connection, `transport`. The attribute `trips` counts the round trips.
+    """
 
     def __init__(self, transport: Any):
         self.transport, self.delay, self.trips = transport, 0.0, 0

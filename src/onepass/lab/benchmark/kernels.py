@@ -33,7 +33,7 @@ def game(arms: int, noise: float, rounds: int, seed: int = 0) -> tuple[np.ndarra
 
 
 def play_seconds(bandit: op.Bandit, f: np.ndarray, noise: np.ndarray) -> float:
-    """Play one round for every entry of `noise` (rounds,), and return the seconds.
+    """Let a bandit play one round for every entry of `noise` (rounds,), and return the seconds.
 
     `f` (arms,) are the mean rewards. A reward is the mean of the arm played plus the entry.
     """
@@ -49,7 +49,8 @@ class RowPerPlay:
 
     Row t of the matrix V (t, A) is computed from the kernel between play t and all A arms, and from the rows above: V =
     L^-1 K, where K (t, A) is the kernel between plays and arms, and L is the Cholesky factor of the kernel matrix of
-    the plays plus reg I. A round costs O(A t).
+    the plays plus reg I. A round costs O(A t). `points` (A, d) are the arms, and `rounds` is the largest number of
+    plays.
     """
 
     def __init__(self, points: np.ndarray, kernel: Kernel, reg: float, rounds: int):

@@ -103,7 +103,11 @@ def value_iteration(*, process: Process, **options: float | str) -> OptimisticVa
 
 
 class ProcessRun:
-    """Simulation of an agent that learns a decision process; its regret is computed exactly from its plan."""
+    """Simulation of an agent that learns a decision process; its regret is computed exactly from its plan.
+
+    `policy` makes the agent, and `noise` is the noise of its rewards. `process` is a process, or a function from a seed
+    to one.
+    """
 
     def __init__(self, policy: Policy, noise: Noise, seed: int, process: Process | Callable[[int], Process]) -> None:
         process = process(seed) if callable(process) else process

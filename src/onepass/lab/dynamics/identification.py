@@ -22,7 +22,10 @@ def identification(*, estimator: str) -> SystemIdentification:
 
 
 class IdentificationRun:
-    """Run of an estimator on a trajectory, whose inputs do not depend on what is learned."""
+    """Run of an estimator on the trajectory of a random linear system, whose inputs do not depend on what is learned.
+
+    `policy` makes the estimator, and `noise` is the noise of the states.
+    """
 
     def __init__(self, policy: Policy, noise: Noise, seed: int) -> None:
         self.a, self.b = draw_system(stream(seed, SYSTEM))

@@ -57,7 +57,8 @@ class SphereRun:
     """Simulation of an optimistic bandit whose arms are all points of the unit sphere.
 
     The reward of x is x^T theta + noise, with a parameter theta of length 1. The bandit uses ridge regression on an
-    exact or sketched matrix.
+    exact or sketched matrix, which `policy` makes; its parameter `exploration` is the radius of the confidence
+    ellipsoid.
     """
 
     def __init__(self, policy: Policy, noise: Noise, seed: int, dim: int = DIM) -> None:

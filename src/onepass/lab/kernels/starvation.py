@@ -53,8 +53,9 @@ def exact_belief(kernel: Kernel, reg: float, rows: np.ndarray, values: np.ndarra
 class SubsetOfRegressors:
     """Sparse Gaussian process with the dictionary and mean of BKB, but with a variance that is known to be too small.
 
-    The approximation is called subset of regressors. For the features z of an arm, the variance is reg z^T V^-1 z with
-    V = Z^T Z + reg I, where Z has the features of the plays as rows. It lacks the variance that z cannot represent.
+    The approximation is called subset of regressors. `arms` (A, d) are the arms, and `reg` is the noise variance. For
+    the features z of an arm, the variance is reg z^T V^-1 z with V = Z^T Z + reg I, where Z has the features of the
+    plays as rows. It lacks the variance that z cannot represent.
     """
 
     def __init__(self, *, arms: np.ndarray, kernel: Kernel, reg: float, seed: int) -> None:

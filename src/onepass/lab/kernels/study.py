@@ -178,7 +178,10 @@ class Averages(NamedTuple):
 
 
 class Uniform:
-    """Player that chooses arms at random, and recommends the arm with the largest mean of observed rewards."""
+    """Player that chooses arms at random, and recommends the arm with the largest mean of observed rewards.
+
+    `arms` (A, d) are the arms. `kernel` is not used.
+    """
 
     dictionary_size = None
 

@@ -53,7 +53,7 @@ def BKBTS(
     """Return a bandit that does Thompson sampling with BKB's approximate posterior.
 
     `exploration` is a factor of the posterior standard deviation in draws; None means sqrt(reg), at which draws have
-    exactly the posterior distribution. The other arguments are passed to `BKB`.
+    exactly the posterior distribution. `arms` (A, d), `kernel` and the other arguments are passed to `BKB`.
     """
     rule = thompson(reg, exploration)
     return BKB(arms, kernel, reg=reg, exploration=rule, normalize=normalize, fit_after=fit_after, seed=seed)

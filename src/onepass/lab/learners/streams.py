@@ -38,7 +38,8 @@ class Stream(Protocol):
     def evaluation_mask(self, start: int, count: int) -> np.ndarray:
         """Return a Boolean mask (count,) that is True for the examples whose mistakes count.
 
-        Examples on which parameters were tuned do not count.
+        The mask is for the examples number start .. start + count - 1. Examples on which parameters were tuned do not
+        count.
         """
         ...
 

@@ -32,7 +32,7 @@ FIRST = 200  # number of points in the sketched kernel before the first update
 
 
 class TISVD:
-    """Truncated SVD of rank k of a matrix (s, s), updated from the matrix's change alone in O(s k^2)."""
+    """Truncated SVD of rank k = `rank` of a matrix (s, s), updated from the matrix's change alone in O(s k^2)."""
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.held = learner.TISVD(rank, matrix)
@@ -47,7 +47,7 @@ class TISVD:
 class SymmetricTISVD:
     """Truncated eigendecomposition of a positive semi-definite matrix, updated from its change a b^T + b a^T.
 
-    This is the compiled code that the learner FORKS uses.
+    `rank` is the number of eigenvalues that are kept. This is the compiled code that the learner FORKS uses.
     """
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
@@ -64,7 +64,10 @@ class SymmetricTISVD:
 
 
 class FullSVD:
-    """Truncated SVD of a matrix (s, s), recomputed in full at every update in O(s^3), with the least possible error."""
+    """Truncated SVD of a matrix (s, s), recomputed in full at every update in O(s^3), with the least possible error.
+
+    `rank` is the number of singular values that are kept.
+    """
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
@@ -79,7 +82,10 @@ class FullSVD:
 
 
 class FullEigh:
-    """Truncated eigendecomposition of a symmetric matrix (s, s), recomputed in full at every update in O(s^3)."""
+    """Truncated eigendecomposition of a symmetric matrix (s, s), recomputed in full at every update in O(s^3).
+
+    `rank` is the number of eigenvalues that are kept.
+    """
 
     def __init__(self, *, rank: int, matrix: np.ndarray) -> None:
         self.rank = rank
@@ -150,7 +156,10 @@ DECOMPOSITION = Figure("decomposition", _decomposition_lines, _draw_decompositio
 
 
 class GaussianMatrix:
-    """Standard normal matrix of shape (size, size), to which random matrices of rank 3 are added."""
+    """Standard normal matrix of shape (size, size), to which random matrices of rank 3 are added.
+
+    `rounds`, the number of updates, is not used.
+    """
 
     def __init__(self, seed: int, size: int, rounds: int) -> None:
         self.rng = np.random.default_rng(seed)

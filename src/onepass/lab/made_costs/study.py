@@ -67,7 +67,8 @@ class WithinBudget:
 class SetGame:
     """Games on one data set: all its rows are played within every budget, and at constant prices of the cost.
 
-    A result at a constant price serves all budgets. `seed` stands for one of the names `sets` and an order of its rows.
+    A result at a constant price serves all budgets. `seed` stands for one of the names `sets` and an order of its rows,
+    of which at most `rounds` are played.
     """
 
     def __init__(self, sets: Sequence[str], seed: int, rounds: int) -> None:

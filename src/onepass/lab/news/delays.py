@@ -64,7 +64,10 @@ class Delayed:
 
 
 class DelayedServer(Server):
-    """Simulated service of a news site that decides and learns with `PendingRewards`, in the time of the simulation."""
+    """Simulated service of a news site that decides and learns with `PendingRewards`, in the time of the simulation.
+
+    `policy` is the bandit, with the delay of its clicks.
+    """
 
     policy: Delayed
 

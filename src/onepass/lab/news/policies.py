@@ -47,7 +47,8 @@ class Dense:
     """Bandit on all products of user and article features, as dense rows.
 
     `recipe` is "CBSCFD", "CBSCFD newton" or another name, which stands for GLB-OMD on a sketch. `Records` turns users
-    and articles into numbers.
+    and articles into numbers. `size` is the number of rows of the sketch, `exploration` the multiplier of the width,
+    and `reg` the ridge penalty.
     """
 
     def __init__(self, seed: int, recipe: str, size: int = 32, exploration: float = 0.2, reg: float = 1.0):

@@ -30,7 +30,8 @@ COUNTED = ("cumulative_reward", "seconds", "counted", "late", "hits")
 class NoisyBakeOff:
     """Study of bandit problems whose rewards are mostly noise.
 
-    `worlds` are the names of the problems, and `rounds` is the largest number of rounds in each of them.
+    `worlds` are the names of the problems, and `rounds` is the largest number of rounds in each of them. `Study`
+    describes the other fields.
     """
 
     name: str

@@ -47,7 +47,7 @@ class Game(NamedTuple):
 def buyers(seed: int, rounds: int) -> Game:
     """Return a problem of prices: buyers decide with a logistic probability, and the reward is the price or 0.
 
-    The seed determines how demand depends on the context.
+    There are `rounds` buyers. The seed determines how demand depends on the context.
     """
     rng = np.random.default_rng([seed, 7])
     taste, haste = rng.normal(size=COLUMNS), rng.normal(size=COLUMNS)
@@ -89,7 +89,7 @@ def regression_set(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def regression(name: str, seed: int, rounds: int) -> Game:
-    """Return a regression data set as a problem: the action predicts the target, and the reward is 1 - |error|.
+    """Return the regression set `name` as a problem: the action predicts the target, and the reward is 1 - |error|.
 
     Targets are scaled to [0, 1]. `seed` determines the random order, of which the first `rounds` rows are taken.
     """

@@ -19,7 +19,8 @@ from onepass.lab.whole_games import GameStudy
 class PriceGame:
     """Rounds of one seed, in which players choose numbers from an interval.
 
-    `data` is the name of a regression data set; an empty string means simulated buyers.
+    `data` is the name of a regression data set; an empty string means simulated buyers. `rounds` is the largest number
+    of rounds.
     """
 
     columns: Mapping[str, Any] = {}

@@ -226,7 +226,7 @@ def _make_step(name: str, log: Interactions, people: np.ndarray) -> Step:
 
 
 def metrics(recommended: Sequence[int], relevant: set[int], k: int = 10) -> tuple[float, float, float]:
-    """Return Hit@k, NDCG@k and MRR@k of a list of items, best first; all are 0 without a hit.
+    """Return Hit@k, NDCG@k and MRR@k of the items `recommended`, best first; all are 0 without a hit.
 
     hit = 1 if any of the first k is relevant; ndcg = sum over the hits of 1 / log2(1 + rank), divided by the sum for
     min(k, |relevant|) hits at the first ranks; mrr = 1 / rank of the first hit.

@@ -144,7 +144,8 @@ class CBRAP:
     """LinUCB with one model per arm on a random projection of the products of user and arm features.
 
     The projection of user u and arm v is z = R vec(u v^T), where R (size, d_u d_a) has normal entries of variance 1 /
-    size. For each arm it is computed as z = M u with a matrix M (size, d_u), which counts as memory.
+    size. For each arm it is computed as z = M u with a matrix M (size, d_u), which counts as memory. `dim` is (d_u,
+    d_a), or d_u alone. `reg` is the ridge penalty, and `exploration` the multiplier of the confidence width.
     """
 
     def __init__(self, *, dim: Any, size: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> None:
@@ -184,7 +185,8 @@ class ItemModelsPolicy:
     """Policy that plays `ItemModels` with the features of users as contexts.
 
     A user without features has the context 0. The interactions of such users are learned with the mean reward of the
-    others.
+    others. `dim` is the number of user features, or a pair whose first number it is. `options` are passed to the
+    bandit.
     """
 
     recipe: Callable[..., Bandit] = staticmethod(ItemModels)

@@ -181,8 +181,9 @@ class RecommenderTrial:
 def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict[str, Any]]:
     """Return measurements of the recommendations of a policy in one step, which are made before the step is learned.
 
-    The result has a dictionary for users with features, and one for users without, if there are any. `number` is the
-    number of the step.
+    The result has a dictionary for users with features ("users" is "known"), and one for users without ("cold"), if
+    there are any. "values" (n, 6) are Hit, NDCG and MRR for each user, over all arms and over arms that are new to the
+    user. Other entries are "coverage", seconds and memory. `number` is the number of the step.
     """
     problem, bandit = model.problem, _with_exploration(model.model, policy.params.get("exploration"))
     mean = (0.0 if isinstance(bandit, ItemModelsPolicy) else 1.0) * problem.users.mean(axis=0, keepdims=True)
@@ -236,7 +237,8 @@ def _batches(
     """Return users (n,), arms (n,) and rewards (n,) of every call of `learn`, in time order.
 
     `log` are the interactions of users with features, and `rewards` their rewards. `items` are the arms of the
-    interactions of all users. A call has at most `batch` rows per arm; None means no limit.
+    interactions of all users, of which some models learn more. A call has at most `batch` rows per arm; None means no
+    limit.
     """
     if isinstance(model, Popularity):
         return [(np.zeros(len(items), np.int64), items, np.ones(len(items)))]

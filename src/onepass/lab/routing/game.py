@@ -55,7 +55,7 @@ def order_prompts(order: int) -> Prompts:
 
 
 def add_shock(data: Prompts) -> Prompts:
-    """Return the prompts with other costs: in the middle third, the most expensive model is cheaper.
+    """Return the prompts `data` with other costs: in the middle third, the most expensive model is cheaper.
 
     Its costs are divided by 150 there.
     """
@@ -67,8 +67,8 @@ def add_shock(data: Prompts) -> Prompts:
 def static_mixture(data: Prompts, budget: float) -> float:
     """Return the mean reward of the best fixed probabilities of the models whose mean cost is within the budget.
 
-    `budget` is the largest mean cost of a request in dollars. The probabilities are computed from all rewards and
-    costs, which are known only in hindsight.
+    `data` are the prompts, and `budget` is the largest mean cost of a request in dollars. The probabilities are
+    computed from all rewards and costs, which are known only in hindsight.
     """
     rewards, dollars = data.rewards.mean(axis=0), data.dollars.mean(axis=0)
     count = len(rewards)

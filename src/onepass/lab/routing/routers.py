@@ -16,7 +16,7 @@ Router = Callable[[Prompts, float, int], Played]
 def play_budgeted(
     data: Prompts, budget: float, seed: int, *, logged: int = 0, announced: bool = True, most: float = 1.0
 ) -> Played:
-    """Route the prompts with `Budgeted(ContextualBandit(outcomes=["dollars"]))`, and return the result.
+    """Route the prompts `data` with `Budgeted(ContextualBandit(outcomes=["dollars"]))`, and return the result.
 
     - budget: largest mean cost of a request in dollars.
     - logged: number of first prompts that are routed at random, and left out of the result.

@@ -34,7 +34,8 @@ PROMPTS, SEEDS = 1_785, 20 * len(BUDGETS)
 class RoutingGame:
     """Prompts of one seed, which stands for a budget and an order of the prompts.
 
-    If `shock` is True, the most expensive model is cheap in the middle third of the prompts.
+    The first `rounds` prompts of the order are played. If `shock` is True, the most expensive model is cheap in the
+    middle third of the prompts.
     """
 
     def __init__(self, seed: int, rounds: int, *, shock: bool = False) -> None:

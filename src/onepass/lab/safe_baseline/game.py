@@ -64,7 +64,7 @@ def make_duel(name: str, order: int, rounds: int, *, turns: bool = False) -> Due
 
 
 def rule_rewards(duel: Duel) -> np.ndarray:
-    """Return the rewards (n,) that the baseline rule earns."""
+    """Return the rewards (n,) that the baseline rule of `duel` earns."""
     rewards: np.ndarray = duel.rewards[np.arange(len(duel.rows)), duel.rule]
     return rewards
 

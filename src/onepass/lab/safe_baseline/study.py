@@ -58,7 +58,7 @@ class Player:
 class DuelGame:
     """Rows of one data set, which players play beside a baseline rule.
 
-    If `turns` is True, arms are permuted during the game.
+    At most `rounds` rows are played. If `turns` is True, arms are permuted during the game.
     """
 
     def __init__(self, seed: int, rounds: int, *, turns: bool = False) -> None:

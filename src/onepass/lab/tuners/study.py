@@ -122,7 +122,10 @@ BEST = Figure("best", best_lines, _draw_best)
 
 @dataclass(frozen=True)
 class TunerStudy:
-    """Study of tuners that minimize one of the functions in `PROBLEMS`; a round is the evaluation of one setting."""
+    """Study of tuners that minimize one of the functions in `PROBLEMS`; a round is the evaluation of one setting.
+
+    `problem` is the name of the function. `Study` describes the other fields.
+    """
 
     name: str
     description: str

@@ -27,8 +27,8 @@ EFFECTS = ("country", "topic", "author", "country_topic", "device_topic", "count
 class World(Protocol):
     """Bandit problem for which earlier data exist.
 
-    `cold()` returns a new bandit, `source(log, logger)` the earlier data, and `play(bandit, rounds)` the rewards that a
-    bandit earns.
+    `name` is the name of the problem. `cold()` returns a new bandit, `source(log, logger)` the earlier data, and
+    `play(bandit, rounds)` the rewards (rounds,) that a bandit earns.
     """
 
     name: str
