@@ -22,7 +22,8 @@ class Design(files.Owner):
     A design stores A, or an approximation, so that A^-1 b is cheap. A design of your own derives from `Design`; a
     subclass of a subclass is not supported. In its constructor set `params`, a dict of the constructor's arguments.
     Implement `begin`, and decorate the class with `onepass.extend.savable`. If its arrays change shape while it learns,
-    also override `consistent`, which checks a loaded state.
+    also override `consistent`, which checks a loaded state. Set `error_is_certain` to False if `error_bound` holds only
+    with some probability.
     """
 
     params: dict[str, Any]

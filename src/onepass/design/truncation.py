@@ -53,7 +53,10 @@ class Truncation(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Model of an arm without rows of its own: A as an inverse on a subspace, and the totals of what was cut off."""
+    """Model of an arm without rows of its own.
+
+    `space` is the inverse of its design A on a subspace, and `sums` are the totals of what was cut off.
+    """
 
     space: Subspace
     sums: Sums
@@ -160,7 +163,8 @@ def refine(rule: Any) -> Any:
 class MergedRule(NamedTuple):
     """Rule for merging two sketches whose directions are already held together.
 
-    Nothing is cut, and `other`, the totals of the second sketch, is added.
+    Nothing is cut, and `other`, the totals of the second sketch, is added. `rule` is the sketches' own rule, which
+    computes the ridge from the totals of both.
     """
 
     rule: Any

@@ -76,7 +76,10 @@ class RidgeResponses(NamedTuple):
 
 
 class AdaptiveResponses(NamedTuple):
-    """State of adaptive Huber regression: a complete estimator for every coordinate, all with the same rows."""
+    """State of adaptive Huber regression, as `columns`: an estimator's state for every coordinate of the response.
+
+    All of them have learned the same rows.
+    """
 
     columns: tuple[AdaptiveHuberState, ...]
 

@@ -28,6 +28,14 @@ class Estimator(ABC):
     Pass an estimator to `op.Bandit(estimator, exploration)`, which calls it. An estimator of your own derives from
     `Estimator`; a subclass of a subclass is not supported. In its constructor set `design`, and `options`, a dict of
     all other arguments as plain data. Implement `begin`.
+
+    Set these class attributes where the defaults are wrong:
+
+    - takes_nu: True if `learn` may be given the noise scale of a row; default False.
+    - has_radius: True if a theoretical confidence radius is known; default True.
+    - no_radius: words that say in which case none is known.
+    - repeats_arms: True if an arm is played several times in a row; default False.
+    - family: the reward family (families.py); the default None means that x^T theta is the mean reward.
     """
 
     design: Design

@@ -42,6 +42,7 @@ class _RankSum:
     """One Shiryaev-Roberts sum M_t on ranks.
 
     `sum` is M_t, `since` the number of values since the change began if there was one, and `most` is CUSUM's C_t.
+    `length` is the number of values after which the ranks start again.
     """
 
     def __init__(self, length: int) -> None:

@@ -118,9 +118,10 @@ class OuterProduct(FeatureMap):
 
 
 def check_sides(features: FeatureMap, contexts: Factors, dtype: np.dtype, pairs: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the checked factors left (n, d_u) and right (m, d_a) of contexts, for a map that takes factors.
+    """Return the checked factors left (n, d_u) and right (m, d_a) of contexts, as arrays of this dtype.
 
-    If `pairs` is True, m must equal n. Raises ValueError if shapes or numbers are wrong.
+    `features` is the map that takes the factors. If `pairs` is True, m must equal n. Raises ValueError if shapes or
+    numbers are wrong.
     """
     if features.sides is None:
         raise ValueError(

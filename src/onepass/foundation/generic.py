@@ -113,7 +113,8 @@ def generic(function: Callable, *, default: bool = False) -> Any:
     """Make a function that dispatches on the type of its first argument, in Python and in compiled code alike.
 
     If `default` is True, the body is compiled for every type without a registered implementation. Otherwise the body is
-    called for such a type, and raises an error.
+    called for such a type, and raises an error. The decorator `for_state(StateClass)` of the result registers an
+    implementation for a type.
     """
     python = functools.singledispatch(compiled(function) if default else function)
     members: dict[Any, Any] = {}

@@ -25,7 +25,8 @@ from onepass.learner.sparse_input import check_rows, split_rows, to_dense
 class Learner(files.Owner):
     """Base class of online kernel learners: f(x) = w^T phi(x), learned one example at a time.
 
-    Subclasses define the initial state. A subclass of a subclass is not supported.
+    Subclasses define the initial state. A subclass of a subclass is not supported. `params` holds the constructor's
+    arguments, `dim` is the width of a row (0 before the first example), and `output_shape` is the shape of a decision.
 
     Targets are -1 and 1 for the losses hinge, squared_hinge and logistic; any numbers for squared, huber and
     epsilon_insensitive (of the given loss_width). Rows are dense or sparse; sparse rows become dense a megabyte at a
