@@ -307,7 +307,7 @@ def store(forest, x, slot, reward):
 
 @compiled
 def needs_tree(forest):
-    """Return True if it is time to grow the oldest tree anew."""
+    """Return True if it is time to grow the oldest tree anew, by the number of rows since the last one was grown."""
     stored = min(forest.places[TOTAL], forest.arms.size)
     return forest.places[SINCE] * forest.children.shape[0] >= GROWTH * stored
 

@@ -183,7 +183,8 @@ def asked(plan, sketched, m):
 def raw_weights(state):
     """Return the weights (M,) of the models before they are normalized, the least loss, and the least error.
 
-    The error of a model is its sum of e^2 / (1 + h) in `scores`. Models that predict badly have weight 0.
+    `state` is the `Mixture`. The error of a model is its sum of e^2 / (1 + h) in `scores`. Models that predict badly
+    have weight 0.
     """
     n, smallest, least = max(float(state.counts[KNOWN]), 1.0), np.inf, np.inf
     plan, sketched, losses = state.plan, state.sketches.root.shape[1] > 0, np.zeros(state.plan.shape[0])
@@ -208,13 +209,16 @@ def raw_weights(state):
 
 @compiled
 def tiny_of(state):
-    """Return a number so small that squared prediction errors of this size count as 0, in the square of rewards."""
+    """Return a number so small that squared prediction errors of this size count as 0, in the square of rewards.
+
+    It is in proportion to the squared spread of the rewards of the `Mixture` in `state`.
+    """
     return (PRECISION * state.rewards.numbers[SPREAD]) ** 2 + TINY
 
 
 @compiled
 def weights(state):
-    """Return the weights (M,) by which the predictions of M models are averaged.
+    """Return the weights (M,) by which the predictions of the M models of the `Mixture` in `state` are averaged.
 
     They sum to 1, and models that predict badly have weight 0.
     """
@@ -240,7 +244,10 @@ def weights_of_widths(w):
 
 @compiled
 def sigma_of(state, w):
-    """Return the average, with weights w (M,), of the models' root mean squares of prediction errors."""
+    """Return the average, with weights w (M,), of the models' root mean squares of prediction errors.
+
+    `state` is the `Mixture`, which has the sums of squared errors.
+    """
     total, n = 0.0, max(float(state.counts[KNOWN]), 1.0)
     for m in range(w.size):
         total += w[m] * np.sqrt(state.scores[NOISE, m] / n)
@@ -265,7 +272,7 @@ def unit_of(state, w):
     """Return the factor by which all widths are multiplied, so that they are in units of rewards.
 
     The factor is the typical prediction error, averaged with the models' weights w (M,), but at least a fixed fraction
-    of the spread of rewards.
+    of the spread of rewards. `state` is the `Mixture`.
     """
     return max(sigma_of(state, w), SHARE * state.rewards.numbers[SPREAD])
 
@@ -293,7 +300,8 @@ def cut(square, norm, learned):
 def places_of(state, slots):
     """Return `slots` (K,), the indices of arms' models, with -1 in place of arms that count as unknown.
 
-    An arm counts as unknown if it has no rows, or if its few rewards tell little (rare_rewards.py).
+    An arm counts as unknown if it has no rows, or if its few rewards tell little (rare_rewards.py). `state` is the
+    `Mixture`.
     """
     found, arms, varied = slots.copy(), 0, has_many_values(state.rewards)
     every, unpaid, rows = 0.0, 0.0, 0.0
@@ -321,6 +329,7 @@ def counts_as_unknown(state, slot, arms, every, unpaid, rows):
     An arm with many equal rewards is compared with the arms that have not paid a large reward yet, because the others
     may have many equal rewards, too. If no such arm is left, it is compared with all others.
 
+    - state: the `Mixture`.
     - slot: index of the arm's models.
     - arms: number of arms that have learned.
     - every: number of repeated rewards of all arms.
@@ -342,7 +351,7 @@ def add_tails(state, slots, means):
     """Add to the predicted means (K,) of arms, in place, the mean amount that clipping removed from their rewards.
 
     It is added only for arms whose large rewards recur (rare_rewards.py). `slots` (K,) are the indices of the arms'
-    models.
+    models in `state`, the `Mixture`.
     """
     for a in range(slots.size):
         if slots[a] != NEVER:
@@ -353,7 +362,8 @@ def add_tails(state, slots, means):
 def survey(state, rows, slots):
     """Return the predicted means (K,) and widths (K,) of K arms, and the factor of widths in units of rewards.
 
-    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models.
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models in
+    `state`, the `Mixture`.
     """
     w = weights(state)
     means, widths = survey_models(state, rows, places_of(state, slots), w)
@@ -364,8 +374,8 @@ def survey(state, rows, slots):
 def survey_models(state, rows, slots, w):
     """Return the means and widths (K,) that models with weights w (M,) predict for K arms.
 
-    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models, -1 for
-    arms that count as unknown.
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models in
+    `state`, the `Mixture`, and -1 for arms that count as unknown.
     """
     if state.sketches.root.shape[1] > 0:
         return survey_sketches(state, rows, slots)
@@ -402,8 +412,8 @@ def survey_models(state, rows, slots, w):
 def survey_sketches(state, rows, slots):
     """Return predicted means and widths (K,) of K arms with sketches.
 
-    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches, -1
-    for unknown arms.
+    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches in
+    `state`, the `Mixture`, and -1 for unknown arms.
     """
     reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
@@ -433,7 +443,7 @@ def add_score(scores, m, e, h):
 
 @compiled
 def best_without_drift(state):
-    """Return the index of the model with the smallest errors, among those that forget nothing over time."""
+    """Return the index of the model in the `Mixture` with the smallest errors, among those that forget nothing."""
     found, least, sketched = 0, np.inf, state.sketches.root.shape[1] > 0
     for m in range(state.plan.shape[0]):
         still = asked(state.plan, sketched, m) and state.settings[m, DRIFT] == 0.0
@@ -446,8 +456,8 @@ def best_without_drift(state):
 def improve(state, slot, x, now, reward):
     """Let every model of an arm learn a reward for the row x (d,) in round `now`.
 
-    `slot` is the index of the arm's models. Returns the prediction error, the squared width and the index of one model:
-    the best so far among those that forget nothing.
+    `slot` is the index of the arm's models in `state`, the `Mixture`. Returns the prediction error, the squared width
+    and the index of one model: the best so far among those that forget nothing.
     """
     best, error, spread, beyond = best_without_drift(state), 0.0, 0.0, 0.0
     level, numbers, tails = prior(state.rewards), state.rewards.numbers, state.tails[slot]
@@ -530,8 +540,8 @@ def forget(state):
 def take(state, x, slot, reward, alarm_threshold):
     """Learn one row x (d,) with its reward for the arm whose models are at index `slot`, and test for an alarm.
 
-    `alarm_threshold` is the value of the change statistic (a CUSUM of prediction errors) above which everything is
-    forgotten, or 0 for never.
+    `state` is the `Mixture`, changed in place. `alarm_threshold` is the value of the change statistic (a CUSUM of
+    prediction errors) above which everything is forgotten, or 0 for never.
     """
     now = state.counts[CLOCK]
     if now < state.rows.shape[0]:

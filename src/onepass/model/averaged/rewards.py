@@ -132,7 +132,10 @@ def rarest(numbers):
 
 @compiled
 def has_many_values(rewards):
-    """Return True if more than 5% of all rewards differ from the two most frequent values."""
+    """Return True if more than 5% of all rewards differ from the two most frequent values.
+
+    `rewards` are the statistics of all rewards (`Rewards`).
+    """
     numbers, two = rewards.numbers, 0.0
     for i in range(CANDIDATES):
         two += numbers[TIMES + i]
@@ -142,7 +145,10 @@ def has_many_values(rewards):
 
 @compiled
 def prior(rewards):
-    """Return the mean reward that is assumed for an arm of which nothing is known."""
+    """Return the mean reward that is assumed for an arm of which nothing is known.
+
+    `rewards` are the statistics of all rewards (`Rewards`).
+    """
     numbers = rewards.numbers
     if has_many_values(rewards):
         return numbers[LEVEL]
@@ -155,7 +161,10 @@ def prior(rewards):
 
 @compiled
 def worse(rewards):
-    """Return True if the recent mean reward is more than one standard error below the mean of all rewards."""
+    """Return True if the recent mean reward is more than one standard error below the mean of all rewards.
+
+    `rewards` are the statistics of all rewards (`Rewards`).
+    """
     numbers = rewards.numbers
     mean = numbers[TOTAL] / numbers[SEEN]
     variance = max(numbers[SQUARES] / numbers[SEEN] - mean * mean, 0.0) / (2.0 * RECENT - 1.0)

@@ -109,7 +109,10 @@ def rescale(state: InteractionState, users: list[tuple[int, float]], items: list
 
 @compiled
 def prior_weights(state):
-    """Return the weights (priors,) of the priors by how well they predict, and the scale of the prediction errors."""
+    """Return the weights (priors,) of the priors by how well they predict, and the scale of the prediction errors.
+
+    `state` is the `InteractionState`. The scale is the root mean square error, averaged with the weights.
+    """
     out, rows = np.ones(state.losses.size), state.totals[0]
     least = state.losses.min()
     for s in range(out.size):
@@ -139,7 +142,10 @@ def length(total, rows, values):
 
 @compiled
 def measure(state, row, means, squares):
-    """Write predicted mean and squared width of a row under every prior to `means` and `squares`, (priors,) each."""
+    """Write predicted mean and squared width of a row under every prior to `means` and `squares`, (priors,) each.
+
+    `row` is an `InteractionRow`, the features of a request and of an arm, and `state` the `InteractionState`.
+    """
     priors, rows = state.losses.size, state.totals[0]
     by_user = 1.0 / length(state.totals[1], rows, row.user_values)
     by_item = 1.0 / length(state.totals[2], rows, row.item_values)
@@ -248,7 +254,7 @@ def decide_request(state, rule, user, user_values, starts, places, values, own, 
 
 @compiled
 def learn_row(state, row, reward):
-    """Update the model's state by the reward of one row, in place."""
+    """Update the `InteractionState` in `state` by the reward of one `InteractionRow`, in place."""
     priors = state.losses.size
     for values, k in ((row.user_values, 1), (row.item_values, 2)):
         square = 0.0

@@ -19,6 +19,7 @@ def residual_variance(state, place):
     """Return the variance of the stored point with index `place` that the dictionary's points do not explain.
 
     It is k(x, x) - z^T z, where z holds the features that the dictionary defines; 0 for points of the dictionary.
+    `state` is the `KernelState` of the posterior.
     """
     used, rest = int(state.tally[USED]), state.prior[place]
     for i in range(used):
@@ -33,7 +34,8 @@ def residual_variance(state, place):
 def update_posterior(state, place, reward, rest, reg):
     """Update the posterior by a reward of the stored point with index `place`; the dictionary stays the same.
 
-    `rest` is the point's `residual_variance`, and `reg` the variance of the noise.
+    `state` is the `KernelState` of the posterior, changed in place. `rest` is the point's `residual_variance`, and
+    `reg` the variance of the noise.
     """
     used = int(state.tally[USED])
     root, z = state.root[:used], np.empty(used)

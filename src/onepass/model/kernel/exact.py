@@ -35,7 +35,8 @@ ROUNDING = 1e-13  # of k(x, x): what a posterior variance loses to the subtracti
 def replay(state, member, reward, reg):
     """Update the exact posterior by a further reward of a point that has been played before.
 
-    `member` is the index of the point's row in the posterior, and `reg` the variance of the noise.
+    `state` is the `KernelState` of the posterior, changed in place. `member` is the index of the point's row in its
+    matrices, and `reg` the variance of the noise.
     """
     used, place = int(state.tally[USED]), state.members[member]
     root, n = state.root[:used], state.plays[place]
@@ -74,9 +75,9 @@ def covariance_of(state, row):
 def play_new(state, row, covariance, weights, own, place, reward, reg):
     """Learn the first reward of the stored point with index `place`, which adds a row to the posterior's matrices.
 
-    There must be room. row (points,) is the kernel between the point and all stored points, and `covariance` (points,)
-    and `weights` are the results of `covariance_of` for it. `own` is the point's posterior variance, and `reg` the
-    variance of the noise.
+    `state` is the `KernelState` of the posterior, which must have room. row (points,) is the kernel between the point
+    and all stored points, and `covariance` (points,) and `weights` are the results of `covariance_of` for it. `own` is
+    the point's posterior variance, and `reg` the variance of the noise.
     """
     used, s = weights.size, np.sqrt(own + reg)
     for i in range(used):

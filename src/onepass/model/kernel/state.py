@@ -157,8 +157,8 @@ def append_point(state: KernelState, point: np.ndarray, prior: float, reg: float
 def record_play(state, covariance, own, place, reward, reg):
     """Update means and variances of all stored points by a reward of the point with index `place`, in place.
 
-    `covariance` is the point's posterior covariance with all points, `own` its variance, and `reg` the variance of the
-    noise.
+    `state` is the `KernelState` of the posterior. `covariance` is the point's posterior covariance with all points,
+    `own` its variance, and `reg` the variance of the noise.
     """
     gap, lack = reward - state.means[place], 1.0 - state.ones[place]
     scale = 1.0 / (reg + own)
