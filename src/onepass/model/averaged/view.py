@@ -133,7 +133,7 @@ def embedded(view, x):
 
 
 def no_view(dim: int) -> View:
-    """Return a feature map without landmarks that gives all contexts the same features."""
+    """Return a feature map without landmarks that gives all rows of `dim` columns the same features."""
     return View(
         center=zeros(dim),
         unit=zeros(dim),

@@ -127,7 +127,8 @@ class Budget:
 class BudgetedPosterior(KernelPosterior):
     """Posterior of a kernel model that is based on some of the points played, called the dictionary.
 
-    `budget` holds the rules by which the dictionary is drawn, and `coins` is the random generator for it.
+    `budget` holds the rules by which the dictionary is drawn, and `seed` is the seed of the random generator for it,
+    the attribute `coins`. The other arguments are those of `KernelPosterior`.
     """
 
     coins: np.random.Generator

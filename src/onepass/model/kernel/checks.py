@@ -85,7 +85,11 @@ def kernel_row(kernel: Kernel, state: KernelState, place: int) -> np.ndarray:
 
 
 def round_variance(kernel: Kernel, state: KernelState, variance: float) -> float:
-    """Return 0.0 for a negative variance that rounding explains; raise ValueError for one further below 0."""
+    """Return 0.0 for a negative variance that rounding explains; raise ValueError for one further below 0.
+
+    The limit is in proportion to the largest k(x, x) in `state`. The message says that `kernel` is not positive
+    definite.
+    """
     if variance < -JITTER * float(state.prior[: state.size].max()) * (state.n_rows + 1):
         raise indefinite_error(kernel)
     return 0.0

@@ -61,7 +61,7 @@ class KernelPosterior(ABC):
         self.state = self.begin(points)
 
     def begin(self, points: np.ndarray) -> KernelState:
-        """Return the state of the posterior before the first play."""
+        """Return the state of the posterior before the first play, with the table `points` (n, dim)."""
         prior = states.zeros(len(points)) if states.is_abstract() else prior_variances(self.kernel, points)
         return init_state(points, prior, self.reg, self.copies)
 
