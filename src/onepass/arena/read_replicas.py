@@ -81,7 +81,7 @@ def copy_arena(arena: ArenaState) -> ArenaState:
 
 
 def update_copy(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> ArenaState:
-    """Copy the present models of some arms into an earlier copy of the arena, and return it."""
+    """Copy the present models of the arms `arm_ids` into an earlier copy of the arena, and return this copy."""
     copy.link[: arena.top] = arena.link[: arena.top]
     copy_arms(copy, arena, arm_ids)
     return copy._replace(free=arena.free, top=arena.top)
@@ -104,7 +104,7 @@ def copy_slot(copy: ArenaState, arena: ArenaState, slot: int) -> None:
 
 @compiled
 def copy_arms(copy: ArenaState, arena: ArenaState, arm_ids: np.ndarray) -> None:
-    """Copy everything that the arena holds about some arms, their directions included, into a copy of the arena."""
+    """Copy all that the arena holds about the arms `arm_ids`, their directions included, into a copy of the arena."""
     for arm_id in arm_ids:
         copy.first[arm_id], copy.outside[arm_id] = arena.first[arm_id], arena.outside[arm_id]
         copy.used[arm_id], copy.n_slots[arm_id] = arena.used[arm_id], arena.n_slots[arm_id]

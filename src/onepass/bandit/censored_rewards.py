@@ -98,7 +98,7 @@ class CensoredRewards:
         return progress, self._next_visit(progress, self._default_times(decision, progress), now)
 
     def visit(self, bandit: Bandit, decision: Decision, progress: Progress, now: float) -> float | None:
-        """Count the conversions of a decision, and learn the default for slots without one, as far as due at `now`.
+        """Count a decision's conversions, and learn the default for slots without one, if this is due by `now`.
 
         Returns the time of the next visit in seconds, or None if the decision is complete.
         """

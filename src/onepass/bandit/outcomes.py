@@ -68,7 +68,7 @@ class Asked(NamedTuple):
     - greedy: True if slots after the first are filled by score.
     - rule: the exploration rule.
     - seeds: id and random generator of every decision.
-    - prices (K, J): known prices of the J outcomes, or None.
+    - prices (J, K): known prices of the J outcomes for each arm, NaN for the others; None without any.
     - weights: weights of reward and outcomes, or a function that returns them.
     - outcomes: names of the outcomes.
     """

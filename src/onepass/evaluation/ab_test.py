@@ -572,7 +572,7 @@ def _is_valid(state: ABTestState, count: int) -> bool:
 
 
 def _inner_fraction(name: str, value: Any) -> float:
-    """Return a float above 0 and below 1, or raise ValueError."""
+    """Return a float above 0 and below 1, or raise ValueError; `name` is the argument that the message names."""
     number = check.fraction(name, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must be above 0 and below 1, got {check.quote(value)}")

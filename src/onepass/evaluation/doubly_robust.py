@@ -111,8 +111,8 @@ class DoublyRobustSequence:
         sample : Sample
             Rows with predictions.
         max_weights : ndarray of shape (n,), default None
-            Largest possible weight of each row, known before its arm was drawn. The bound rises to these numbers. None:
-            `bound`.
+            Largest possible weight of each row, known before its arm was drawn. The bound rises to these numbers. None
+            takes `bound`.
         """
         rising = np.full(sample.rows, self.bound) if max_weights is None else np.maximum.accumulate(max_weights)
         k = np.maximum(rising, self.bound)

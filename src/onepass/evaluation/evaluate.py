@@ -383,7 +383,7 @@ def moment_intervals(m: Moments, rewards: Range, alpha: float) -> dict[str, Inte
 
 
 def open_fraction(name: str, value: Any) -> float:
-    """Return `value` as a float, or raise ValueError unless it is above 0 and below 1."""
+    """Return `value` as a float, or raise ValueError, which names the argument `name`, unless 0 < value < 1."""
     number = check.fraction(name, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must be above 0 and below 1, got {check.quote(value)}")

@@ -295,13 +295,13 @@ def _gain_deviation(
 
 
 def _quantile(level: float, comparisons: int) -> float:
-    """Return the quantile of two-sided limits that `comparisons` candidates share."""
+    """Return the normal quantile of two-sided limits that hold together, at `level`, for `comparisons` candidates."""
     alpha = (1.0 - _open("level", level)) / check.integer("comparisons", comparisons, 1)
     return float(scipy.stats.norm.isf(alpha / 2.0))
 
 
 def _open(name: str, value: float) -> float:
-    """Return a float above 0 and below 1, or raise ValueError."""
+    """Return a float above 0 and below 1, or raise ValueError; `name` is the argument that the message names."""
     if not 0.0 < check.real(name, value) < 1.0:
         raise ValueError(f"{name} must be above 0 and below 1, got {check.quote(value)}")
     return float(value)

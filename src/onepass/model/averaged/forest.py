@@ -233,7 +233,10 @@ def explained(forest, order, first, last, j, threshold, gains, totals, lefts):
 
 @compiled
 def grow_tree(forest, t, gains):
-    """Grow tree t anew from all stored rows that are used. gains (R,): their rewards, less the origin."""
+    """Grow tree t anew from all stored rows that are used.
+
+    gains (R,) are the rewards of the stored rows, minus the tree's origin.
+    """
     most, slots, dim = forest.children.shape[1], forest.counts.shape[2], forest.rows.shape[0]
     stored = min(forest.places[TOTAL], forest.arms.size)
     order = np.empty(stored, np.int64)

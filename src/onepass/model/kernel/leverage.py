@@ -98,7 +98,7 @@ def bkb_size_bound(
 
 
 def check_open_interval(name: str, value: Any) -> float:
-    """Return a number, or raise ValueError unless it is above 0 and below 1."""
+    """Return a number, or raise ValueError, which names the argument `name`, unless it is above 0 and below 1."""
     number = check.real(name, value)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} must be above 0 and below 1, got {quote(value)}")
