@@ -139,8 +139,8 @@ def certificate(rule: Any, sums: Sums, rounded: float) -> float:
 def ridge_after(rule: Any, ridge: float, sums: Sums) -> float:
     """Return the ridge of a sketch that truncates by `rule`, once all its cuts add up to `sums`.
 
-    `ridge` is the present ridge.
-    By default the ridge does not change; a rule that adds to the ridge what was cut off overrides this.
+    `ridge` is the present ridge. By default the ridge does not change; a rule that adds to the ridge what was cut off
+    overrides this.
     """
     return ridge
 

@@ -69,7 +69,8 @@ def pull_to_undo(rule: Any, memory: np.ndarray) -> float:
 def unit_of_steps(rule: Any, memory: np.ndarray, rows: np.ndarray) -> float:
     """Return the noise scale of all arms together, by which exploration is multiplied (`contract.noise_unit`).
 
-    memory (n, m) holds the numbers kept for each arm, and rows (n,) the rows learned, below 1 if there is no such arm.
+    memory (n, m) holds the numbers kept for each arm, and rows (n,) the number of rows that it has learned. Entries
+    with fewer than one row are left out.
     """
     return 1.0
 

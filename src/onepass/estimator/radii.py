@@ -36,7 +36,8 @@ from onepass.foundation.generic import compiled, generic, is_registered
 class Facts(NamedTuple):
     """Size of a model, from which the confidence radius is computed.
 
-    - directions: number of directions that it may hold, of `dim`.
+    - dim: width of a row.
+    - directions: number of directions that the model may hold, at most dim.
     - ridge: eigenvalue of the design A outside these directions.
     - log_det: log det A.
     - sums: totals of rows and of what was cut off.

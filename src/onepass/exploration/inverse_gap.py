@@ -33,8 +33,9 @@ class InverseGapRule(NamedTuple):
     """Inverse gap weighting as compiled code reads it.
 
     `gamma` is the weight of a gap between means; 0 stands for scale sqrt(K t) / sigma, with K arms, t rows learned and
-    the root mean square sigma of prediction errors. If `plausible` is True, only arms within `strength` times their
-    widths of the best one are chosen. `uniform_share` is the share of uniform choices.
+    the root mean square sigma of prediction errors. If `plausible` is True, an arm is chosen only if its upper bound,
+    mean + multiplier * width, is at least the largest lower bound; `strength` is the multiplier. `uniform_share` is the
+    share of uniform choices.
     """
 
     gamma: float

@@ -122,7 +122,10 @@ def _first_difference(state: Any, template: Any) -> str:
 
 
 def _value(name: str, array: np.ndarray, begun: Any) -> Any:
-    """Return an array of a file as a field of a state; `begun` is the same field of a new state."""
+    """Return an array of a file as a field of a state; `begun` is the same field of a new state.
+
+    `name` is the path of the field in messages. Raises ValueError if dtype or dimensions differ from those of `begun`.
+    """
     model = np.asarray(begun)
     if model.dtype == object:
         return object_array(

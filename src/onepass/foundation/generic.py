@@ -82,8 +82,7 @@ def call_direct(code: dict[Any, Callable] | None, function: Any, *given: Any) ->
     """Call a compiled function without determining argument types again, and return its result.
 
     `code` caches the compiled code for the types of the first call: pass an empty dictionary at first, and the same one
-    at every call. With `code` None the function is called as usual,
-    so the types may differ from call to call.
+    at every call. With `code` None the function is called as usual, so the types may differ from call to call.
     """
     if code is None:
         return function(*given)

@@ -102,7 +102,10 @@ def _observe_row(context: Any, index: int) -> Observation:
 
 
 def _make_observer(arms: Any) -> Callable[[Any, int], Observation]:
-    """Return a function that gives the context and the name of an arm, with its features if it has some."""
+    """Return the function from a context and an arm's index to the context and the arm, as `Bandit.learn` takes them.
+
+    `arms` are the arms on offer, a dict if they have features. Then the arm is {name: features}, else its name.
+    """
     if isinstance(arms, dict):
         return lambda context, index: (context, {list(arms)[index]: list(arms.values())[index]})
     return lambda context, index: (context, arms[index])
