@@ -45,6 +45,7 @@ class ArmDelays:
     `law` is the arm's `DelayLaw`, `count` the number of its conversions, and `looks` the number of times that its
     delays were tested against those of all arms. `differs` is True once a test has rejected that they are equal. The
     arm then has the distribution `own` of its own, computed from the values `common` of the distribution of all arms.
+    `after` is the age in seconds at which all conversions are known.
     """
 
     def __init__(self, after: float) -> None:

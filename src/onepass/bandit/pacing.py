@@ -396,9 +396,9 @@ class Pacing:
             yield max(1.0 + least, one, min(one**power, LARGEST))
 
     def _left(self, one: Budget, account: Account, now: float) -> Left:
-        """Return what the next decision, at the time `now`, may spend under the hard stops of a budget.
+        """Return what the next decision may spend under the hard stops of the budget `one`.
 
-        `account` holds what was spent of the budget.
+        `account` holds what was spent of the budget, and `now` is the time of the decision in seconds.
         """
         if one.is_daily:
             day = local_day(now, one.zone)
@@ -450,7 +450,8 @@ class Pacing:
     def charge_outcomes(self, identity: str, arm: Any, outcomes: Mapping[str, float | None], now: float) -> None:
         """Replace the predicted amounts charged for a decision by the outcomes that have come.
 
-        `identity` is the decision's id, `arm` the arm shown, and `now` the present time in seconds.
+        `identity` is the decision's id, `arm` the arm shown, and `now` the present time in seconds. `outcomes` maps
+        names of outcomes to values, None for one that has not come.
         """
         charged = self._pending.get(identity, {})
         for name in self._budgets:

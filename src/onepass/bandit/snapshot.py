@@ -43,7 +43,7 @@ class Snapshot:
         contexts : array, dict, frame, Factors or list
             One request, such as rows (K, dim), or n requests.
         arms : sequence of hashable, dict or list of features, default None
-            The arms on offer.
+            The arms on offer, as in `Bandit.decide`.
         k : int, default 1
             Number of slots to fill.
         **options : Any
@@ -64,9 +64,9 @@ class Snapshot:
         contexts : array, dict, frame, Factors or list
             One request, such as rows (K, dim), or n requests.
         arms : sequence of hashable, dict or list of features, default None
-            The arms on offer.
+            The arms on offer, as in `Bandit.decide`.
         time : float or datetime, default None
-            Present time.
+            Present time, only for a half-life in seconds, as in `Bandit.decide`.
 
         Returns
         -------
@@ -91,7 +91,7 @@ class Snapshot:
         exclude : sequence of collections of names, default None
             For each user, the arms not to be recommended.
         time : float or datetime, default None
-            Present time.
+            Present time, only for a half-life in seconds, as in `Bandit.decide`.
 
         Returns
         -------
