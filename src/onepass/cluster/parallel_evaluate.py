@@ -86,8 +86,8 @@ def evaluate(
 def _sweep_part(
     part: Any, policies: Mapping[str, Any], options: dict[str, Any], reading: dict[str, Any]
 ) -> SweepResult:
-    """Evaluate the policies on one part of the log, a `Log` or the name of a file.
+    """Evaluate the policies, given by name, on one part of the log: a `Log` or the name of a file.
 
-    `options` are those of `sweep`, and `reading` those of `read_blocks`.
+    `options` are arguments of `sweep` by name, and `reading` arguments of `read_blocks`, which reads a file.
     """
     return sweep(part if isinstance(part, Log) else read_blocks(part, **reading), policies, **options)

@@ -129,7 +129,10 @@ def fit(
 
 
 def _list_files(files: Any) -> list[Path]:
-    """Return the paths of files; raise ValueError if there is none or one is missing."""
+    """Return the paths of `files`, which is one path or several; a folder stands for its files ending in .parquet.
+
+    Raises ValueError if there is none or one is missing.
+    """
     single = isinstance(files, str | Path)
     if single and Path(files).is_dir():
         found = sorted(Path(files).glob("*.parquet"))

@@ -55,7 +55,8 @@ class TopKSearch:
     ) -> Recommendation:
         """Recommend the k best of the arms to each user of `contexts`, without the user's excluded arms.
 
-        `exclude` has a collection of arms for each user, or is None. None as `arms` takes all arms.
+        `contexts` are rows (n, dim), one for each user, or other contexts of `Bandit.recommend`. `exclude` has a
+        collection of names of arms for each user, or is None. `arms` are names; None takes all arms.
         """
         bandit, store, rule = self._bandit, self._store, make_rule(self._bandit.exploration)
         models = bandit.model.estimator

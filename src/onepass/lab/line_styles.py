@@ -110,8 +110,9 @@ RC_PARAMS: Any = {
 def assign_styles(rows: Sequence[Row], key: str) -> dict[str, dict[str, Any]]:
     """Return a line style for every value of column `key`: the colour shows the group, the dashes the policy's label.
 
-    `rows` are the results of a run, as dictionaries. No two values share a style. If a style is taken, the next dash
-    pattern of the colour follows, then the next colour.
+    The result maps values to dictionaries with "color" and "linestyle" for matplotlib. `rows` are the results of a run,
+    as dictionaries. No two values share a style. If a style is taken, the next dash pattern of the colour follows, then
+    the next colour.
     """
     found: dict[str, dict[str, Any]] = {}
     taken: set[tuple[str, Any]] = set()

@@ -65,7 +65,8 @@ ROUNDS = 10_000  # of a generated set
 def _linear_labels(rng: np.random.Generator, rows: np.ndarray, weights: np.ndarray, noise: float) -> np.ndarray:
     """Return the class (n,) of every row: the class a with the largest x^T w_a + Gaussian noise.
 
-    `rows` is (n, d), `weights` has one vector w_a per class, and `noise` is the standard deviation of the noise.
+    `rows` is (n, d), and `weights` (d, classes) has one column w_a per class. `noise` is the standard deviation of the
+    noise, relative to that of all values x^T w_a.
     """
     scores = rows @ weights
     return np.argmax(scores + noise * scores.std() * rng.standard_normal(scores.shape), axis=1)

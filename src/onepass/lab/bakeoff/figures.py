@@ -31,7 +31,10 @@ def rates(rows: Sequence[Row], groups: Sequence[str]) -> dict[str, float]:
 
 
 def _fewest_mistakes(found: dict[str, float]) -> tuple[str, float | None]:
-    """Return the label with the lowest mistake rate, and this rate, or ("", None) if `found` is empty."""
+    """Return the label with the lowest mistake rate, and this rate, or ("", None) if `found` is empty.
+
+    `found` maps labels of policies to mistake rates.
+    """
     label = min(found, key=lambda name: found[name], default="")
     return label, found.get(label)
 

@@ -100,7 +100,8 @@ def _growth(rows: Sequence[Row], column: str) -> str:
 def _sphere_lines(rows: Sequence[Row]) -> list[Line]:
     """Return one line per policy: regret, and the exponents of the least eigenvalue and of Delta_T.
 
-    `rows` are the results of a run, as dictionaries.
+    Eigenvalues are those of the Gram matrix of the T plays. Delta_T is the sum of all but the l - 1 largest ones, for a
+    sketch of l rows. An exponent is a logarithm divided by log T. `rows` are the results of a run, as dictionaries.
     """
     return [
         {

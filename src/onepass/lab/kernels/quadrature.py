@@ -54,8 +54,9 @@ def fitting_features(rows: np.ndarray, kernel: RBF) -> np.ndarray:
 def QFFTS(*, arms: np.ndarray, kernel: Kernel, reg: float, exploration: float | None = None, seed: int = 0) -> Bandit:
     """Return a bandit that does Thompson sampling with Bayesian linear regression on quadrature Fourier features.
 
-    `kernel` must be `RBF` with one length scale. `exploration` is a factor of the posterior standard deviation in
-    draws; None means sqrt(reg), at which draws have exactly the posterior distribution.
+    `arms` (A, d) are the arms, `kernel` must be `RBF` with one length scale, and `reg` is the noise variance.
+    `exploration` is a factor of the posterior standard deviation in draws; None means sqrt(reg), at which draws have
+    exactly the posterior distribution.
     """
     if not isinstance(kernel, RBF) or np.ndim(kernel.length_scale):
         raise ValueError(f"kernel must be RBF with one length scale for quadrature features, got {kernel!r}")

@@ -84,9 +84,10 @@ class SubsetOfRegressors:
 
 
 def _starvation_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per policy and number of evaluations: coverage of f, and deviations relative to exact ones.
+    """Return one line per policy and number of evaluations: coverage, and deviations relative to exact ones.
 
-    `rows` are the results of a run, as dictionaries.
+    Coverage is the share of points in the half without evaluations at which the function is within 3 posterior standard
+    deviations of the posterior mean. `rows` are the results of a run, as dictionaries.
     """
     return [
         {
@@ -103,7 +104,7 @@ def _starvation_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_starvation(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw the first seed's f and every policy's mean and 3 deviations, one row per number of evaluations.
+    """Draw the first seed's function, and every policy's posterior mean and 3 deviations, by number of evaluations.
 
     `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
     """

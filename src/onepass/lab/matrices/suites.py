@@ -48,8 +48,8 @@ def _approximation_designs() -> tuple[Policy, ...]:
 def _magazine_rows(seed: int, rounds: int) -> np.ndarray:
     """Return rows of the seed-th most frequent arm of Magazine Subscriptions in order of time.
 
-    A row is ||x_a|| x_u, which is vec(x_u x_a^T) in the coordinates of its arm. Rows repeat if there are fewer than
-    `rounds`.
+    A row is ||x_a|| x_u, where x_u are the features of a user and x_a those of the arm. It is vec(x_u x_a^T) in the
+    coordinates of the arm. Rows repeat if there are fewer than `rounds`.
     """
     problem = magazine()
     arms, counts = np.unique(problem.warm.items, return_counts=True)

@@ -66,9 +66,10 @@ def oful_rows(seed: int, rounds: int) -> np.ndarray:
 
 
 def _tail_lines(rows: Sequence[Row]) -> list[Line]:
-    """Return one line per size: the exponent at the end, and the first round from which it stays above 1/3.
+    """Return one line per size of a sketch: the exponent at the end, and the first round from which it exceeds 1/3.
 
-    `rows` are the results of a run, as dictionaries.
+    The exponent is log Delta_t / log t, where Delta_t is the bound `Tail.error` after t rounds. `rows` are the results
+    of a run, as dictionaries.
     """
     return [
         {
@@ -85,9 +86,10 @@ def _tail_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _draw_tails(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw log Delta_t / log t over rounds beside 1/3.
+    """Draw log Delta_t / log t over rounds t beside 1/3, one curve per size of a sketch.
 
-    `rows` are the results at the end of a run, and `curves` the results over rounds, as dictionaries.
+    Delta_t is the bound `Tail.error` after t rounds. `rows` are the results at the end of a run, and `curves` the
+    results over rounds, as dictionaries.
     """
     figure = canvas(8.5, 5)
     axes = figure.subplots()

@@ -103,7 +103,11 @@ async def _run_service(requests: list[Request], seed: int, folder: Path) -> Serv
 
 
 class _Visits:
-    """Visitors of the site, who come one after the other, with their clicks that have not arrived yet."""
+    """Visitors of the site, who come one after the other, with their clicks that have not arrived yet.
+
+    `client` sends requests to the service, `clock` is the service's clock, and `loop` its loop. The lists `places` and
+    `propensities` get the index and the probability of every shown article.
+    """
 
     def __init__(self, client: httpx.AsyncClient, clock: SiteClock, loop: Loop) -> None:
         self.client, self.clock, self.loop = client, clock, loop

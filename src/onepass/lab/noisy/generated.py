@@ -20,7 +20,8 @@ def _standardize(values: np.ndarray) -> np.ndarray:
 def linear_means(rng: np.random.Generator, dim: int = 30, arms: int = 8) -> tuple[np.ndarray, np.ndarray]:
     """Return Gaussian contexts (T, dim) and mean rewards (T, arms), which are linear in the context.
 
-    The mean of arm a is x^T theta_a + c_a. Constants c_a have a fifth of the total variance.
+    T is the number of rounds, 1,500. The mean of arm a is x^T theta_a + c_a. Constants c_a have a fifth of the total
+    variance.
     """
     rows = rng.standard_normal((ROUNDS, dim))
     slopes, constants = rows @ rng.standard_normal((dim, arms)), rng.standard_normal((1, arms))
@@ -30,7 +31,8 @@ def linear_means(rng: np.random.Generator, dim: int = 30, arms: int = 8) -> tupl
 def step_means(rng: np.random.Generator, dim: int = 10, arms: int = 4) -> tuple[np.ndarray, np.ndarray]:
     """Return uniform contexts (T, dim) and mean rewards (T, arms), which are a decision tree of depth three per arm.
 
-    A tree has one threshold for each of three random columns, and a random mean per leaf.
+    T is the number of rounds, 1,500. A tree has one threshold for each of three random columns, and a random mean per
+    leaf.
     """
     rows, means = rng.uniform(-1.0, 1.0, (ROUNDS, dim)), np.empty((ROUNDS, arms))
     for arm in range(arms):
@@ -40,7 +42,10 @@ def step_means(rng: np.random.Generator, dim: int = 10, arms: int = 4) -> tuple[
 
 
 def constant_means(rng: np.random.Generator, dim: int = 10, arms: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Return Gaussian contexts (T, dim) without effect, and mean rewards (T, arms) that are constant for every arm."""
+    """Return Gaussian contexts (T, dim) without effect, and mean rewards (T, arms) that are constant for every arm.
+
+    T is the number of rounds, 1,500.
+    """
     return rng.standard_normal((ROUNDS, dim)), np.repeat(rng.standard_normal((1, arms)), ROUNDS, axis=0)
 
 

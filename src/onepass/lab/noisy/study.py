@@ -61,7 +61,8 @@ class NoisyBakeOff:
 def game_units(game: Game) -> Units:
     """Return the range, mean and standard deviation of a game's rewards.
 
-    For mean and standard deviation, rewards are clipped to a range three times as long, with the same middle.
+    For mean and standard deviation, rewards are clipped to a range with the same middle as the range of the game, and
+    three times as long.
     """
     span = game.high - game.low
     clipped = np.clip(game.rewards, game.low - span, game.high + span)

@@ -335,9 +335,9 @@ class Random:
 def _rank_arms(
     scores: np.ndarray, users: int, k: int, exclude: Sequence[Collection[int]] | None = None
 ) -> Recommendation:
-    """Return the k best arms for every user, by scores (K,) that are equal for all users, without excluded arms.
+    """Return the k best arms for each of n = `users` users, by scores (K,) that are equal for all of them.
 
-    `exclude` has the excluded arms of each user. The first of equal arms comes first.
+    `exclude` has the excluded arms of each user; None excludes nothing. The first of equal arms comes first.
     """
     order = np.argsort(-scores, kind="stable")
     most = k + max((len(own) for own in exclude), default=0) if exclude else k

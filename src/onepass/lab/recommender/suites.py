@@ -61,7 +61,7 @@ def recommenders(ranks: Sequence[int], size: int, **rule: float) -> tuple[Recomm
     """Return all policies with one model per arm, and the policies that need no tuning.
 
     `ranks` are the ranks of sketches of PSI-LinUCB, `size` is the number of rows of other sketches, and `rule` has
-    parameters of the exploration and the penalty.
+    values of `exploration` and `reg` that replace the usual ones.
     """
     found = (
         _per_arm_policy("LinUCB", "LinUCB"),
