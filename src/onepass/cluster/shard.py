@@ -76,7 +76,7 @@ class Shard(files.Owner):
     # ---- changes ----
 
     def _allocate(self, arms: np.ndarray) -> np.ndarray:
-        """Return the ids of arms in the store, and give an id to new arms."""
+        """Return the ids (n,) in the store of the arms with numbers `arms` (n,), and give an id to new arms."""
         self._grow(int(arms.max(initial=-1)) + 1)
         for arm in arms[self.places[arms] == UNASSIGNED].tolist():
             self.places[arm] = self.store.allocate()
@@ -88,7 +88,7 @@ class Shard(files.Owner):
             self.places = np.concatenate([self.places, more])
 
     def learn_one(self, arm: int, row: np.ndarray, reward: float) -> None:
-        """Learn the reward of a row in the model of one arm."""
+        """Learn the reward of a row (dim,) in the model of the arm with number `arm`."""
         self.store.learn_one(int(self._allocate(np.array([arm]))[0]), row, reward)
 
     def learn(self, arms: np.ndarray, counts: np.ndarray, *rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -102,14 +102,17 @@ class Shard(files.Owner):
         return self.store.learn(self._allocate(arms), starts, order, *rows)
 
     def release(self, arms: np.ndarray) -> None:
-        """Delete the models of the given arms."""
+        """Delete the models of the arms with the numbers `arms` (n,)."""
         for arm in arms.tolist():
             if arm < len(self.places) and self.places[arm] != UNASSIGNED:
                 self.store.release(int(self.places[arm]))
                 self.places[arm] = UNASSIGNED
 
     def import_arms(self, arms: np.ndarray, models: list[Any]) -> None:
-        """Add arms with the models that another shard, or a bandit, has exported, bit for bit."""
+        """Add arms with the models that another shard, or a bandit, has exported, bit for bit.
+
+        `arms` (n,) are the numbers of the arms, and `models` their n models.
+        """
         for place, model in zip(self._allocate(arms).tolist(), models, strict=True):
             self.store.write_arm(place, model)
 
@@ -155,7 +158,10 @@ class Shard(files.Owner):
         self._published[version] = (self.places.copy(), self.store.snapshot())
 
     def remember(self, key: int, arms: np.ndarray, ranks: np.ndarray) -> None:
-        """Remember a list of arms under a key, for later searches; `ranks` order arms with equal scores."""
+        """Remember the arms with the numbers `arms` (n,) under a key, for later searches.
+
+        `ranks` (n,) order arms with equal scores.
+        """
         self._requests[key] = (arms, np.argsort(ranks))
         for old in list(self._requests)[:-REQUESTS]:
             del self._requests[old]

@@ -103,7 +103,7 @@ class ShardSupervisor:
         return list(self.ask({number: (method, *given) for number in self.members}).values())
 
     def busy_times(self) -> list[BusyTime]:
-        """Return the time that every shard has spent on changes, as a list of `BusyTime`."""
+        """Return the time that every shard has spent on changes, as a list of `BusyTime` in the order of `numbers`."""
         return list(self._call(dict.fromkeys(self.members, ("busy_time",))).values())
 
     def _call(self, calls: dict[int, tuple[Any, ...]]) -> dict[int, Any]:

@@ -77,7 +77,7 @@ def _best_parameter_lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _varying_parameters(grid: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the parameters that differ between points of a grid."""
+    """Return the names of the parameters that differ between points of a grid."""
     return [name for name in grid[0] if len({params[name] for params in grid}) > 1]
 
 

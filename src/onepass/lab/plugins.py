@@ -71,7 +71,7 @@ def load_policies(study: Study, names: Sequence[str] | None) -> tuple[Policy, ..
 
 
 def _join_labels(names: Sequence[str], known: Set[str]) -> list[str]:
-    """Join consecutive names that together are a known label, the longest first."""
+    """Join consecutive names with commas where they together are a label in `known`, the longest label first."""
     out, i = [], 0
     while i < len(names):
         j = next((j for j in range(len(names), i, -1) if ", ".join(names[i:j]) in known), i + 1)

@@ -75,8 +75,9 @@ def rebuild(
 ) -> str:
     """Make the table and the picture again from the Parquet files of a folder, and return the table.
 
-    None as `figure` takes the figure that the rows name. If `paper` is True, figure.pdf is also written, and each panel
-    without the title as figure-PANEL.pdf. Rows of the folders `beside` are added if their policy and seed are new.
+    `file` is the name of the file of rows; an empty string takes the one that a run or `tune` writes. None as `figure`
+    takes the figure that the rows name. If `paper` is True, figure.pdf is also written, and each panel without the
+    title as figure-PANEL.pdf. Rows of the folders `beside` are added if their policy and seed are new.
     """
     if not file:
         file = next((name for name in (ROWS, TUNED_FILE) if (folder / name).is_file()), ROWS)

@@ -40,7 +40,10 @@ SPREAD = 1.5  # of log odds: rates differ by factors of some exp(1.5)
 
 
 def _draw_rewards(law: str, means: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw clicks (0 or 1) or counts with these means; `law` is "logistic" for clicks or "poisson" for counts."""
+    """Draw one click (0 or 1) or count for every entry of `means`, its expected value.
+
+    `law` is "logistic" for clicks or "poisson" for counts.
+    """
     if law == "poisson":
         return rng.poisson(means).astype(np.float64)
     return (rng.random(means.shape) < means).astype(np.float64)
@@ -123,7 +126,10 @@ class RareClicks:
 
 
 def _mean_rewards(law: str, scores: np.ndarray) -> np.ndarray:
-    """Return the mean rewards mu(z) of the scores z = x^T theta; `law` names the family of mu."""
+    """Return the mean rewards mu(z) of the scores z = x^T theta.
+
+    mu is the logistic function if `law` is "logistic", and the exponential function if it is "poisson".
+    """
     return mean_of_scores(family_of(law), scores.ravel()).reshape(scores.shape)
 
 

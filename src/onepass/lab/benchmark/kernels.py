@@ -76,8 +76,8 @@ class RowPerPlay:
 def row_per_play_seconds(points: np.ndarray, kernel: Kernel, f: np.ndarray, noise: np.ndarray, reg: float) -> float:
     """Return the seconds in which `RowPerPlay` plays one round for each entry of `noise`, the noise of its rewards.
 
-    `points` are the arms, `f` their mean rewards, `kernel` the kernel, and `reg` the variance of the noise that the
-    bandit assumes.
+    `points` (A, d) are the arms, `f` (A,) their mean rewards, `kernel` the kernel, and `reg` the variance of the noise
+    that the bandit assumes.
     """
     bandit = RowPerPlay(points, kernel, reg, len(noise))
     began = time.perf_counter()

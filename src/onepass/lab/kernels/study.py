@@ -97,7 +97,11 @@ class KernelTrial:
             points.append({"round": start + rounds, **point})
 
     def point(self, policy: int, played: "PlayResult") -> dict[str, Any]:
-        """Return the measurements of the policy with index `policy` after the rounds `played`, by name."""
+        """Return the measurements of the policy with index `policy` after the rounds `played`, by name.
+
+        They are "cumulative_regret", "cumulative_reward", "simple_regret", "seconds", "memory_bytes", "dictionary_size"
+        and "effective_dimension".
+        """
         start = {"cumulative_regret": 0.0, "cumulative_reward": 0.0, "seconds": 0.0}
         before = self.points[policy][-1] if self.points[policy] else start
         recommended, state = _recommendation_and_state(self.bandits[policy])

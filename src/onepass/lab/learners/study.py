@@ -160,7 +160,8 @@ class LearnerTrial:
     def rates(self, points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the mistake rate, the rate without mistakes before the buffer was full, and the seconds, by name.
 
-        They are taken at the last of the checkpoints `points`. The second rate is None unless the study asks for it.
+        The names are "mistake_rate", "mistake_rate_after_buffering" and "seconds". Values are those at the last of the
+        checkpoints `points`. The second rate is None unless the study asks for it.
         """
         last, after = points[-1], None
         if self.study.buffering:

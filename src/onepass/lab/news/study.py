@@ -57,7 +57,11 @@ class Server:
         return int(decision.index)
 
     def point(self) -> dict[str, Any]:
-        """Return the measurements so far by name: requests, expected clicks, regret, click rate, seconds and memory."""
+        """Return the measurements so far by name.
+
+        "round" is the number of requests, "cumulative_reward" the number of expected clicks, and "click_rate" their
+        quotient. Further names are "cumulative_regret", "seconds" and "memory_bytes".
+        """
         return {
             "round": self.served,
             "cumulative_reward": self.clicks,

@@ -73,8 +73,8 @@ def common_orders(rows: Sequence[Row]) -> list[Row]:
 class World:
     """Results of all policies on one bandit problem, called a world, over several random orders of its rounds.
 
-    `gains` maps the name of a policy to its gain by order. The gain is the mean reward of the policy minus the mean
-    reward of a uniform choice of arms.
+    `rows` are the results of one problem. `gains` maps the name of a policy to a dictionary of its gain by order. The
+    gain is the mean reward of the policy minus the mean reward of a uniform choice of arms.
     """
 
     def __init__(self, name: str, rows: Sequence[Row]) -> None:

@@ -52,7 +52,7 @@ def constant_means(rng: np.random.Generator, dim: int = 10, arms: int = 8) -> tu
 def continuous_game(rng: np.random.Generator, means: Means, explained: float) -> Game:
     """Return a random game whose rewards have variance 1, of which means explain the fraction `explained`.
 
-    `means` is a function from a generator to contexts and mean rewards.
+    `means` is a function from a generator to contexts (T, d) and mean rewards (T, K).
     """
     rows, values = means(rng)
     expected = np.sqrt(explained) * _standardize(values)

@@ -131,7 +131,7 @@ class Gittins(SequentialPlayer):
         return int(record.chosen)
 
     def learn(self, x: np.ndarray, arm: int, reward: float) -> None:
-        """Learn the reward of the arm that was chosen last."""
+        """Learn the reward of the arm that was chosen last; `x` and `arm` are not used, as the choice is stored."""
         self.engine.learn(self.state, self.decision, reward, float(self.passed))
 
 

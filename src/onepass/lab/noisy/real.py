@@ -37,7 +37,7 @@ def class_game(order: int, name: str, right: float, wrong: float, offset: float 
 
 
 def _find(file: str) -> Path:
-    """Return the path of a file below $ONEPASS_DATA or the cache."""
+    """Return the full path of `file`, a path relative to $ONEPASS_DATA or to the user's cache."""
     path = find_files(file, Source(0, (), (Form((file,), lambda _: (np.empty(0), np.empty(0))),), ()))[1][0]
     if not path.is_file():
         raise DataNotFound(f"there is no {file} in the folder that the environment variable ONEPASS_DATA names")
@@ -48,7 +48,7 @@ def _find(file: str) -> Path:
 def _movielens() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three tables of MovieLens: ratings, genres of films, and columns of users.
 
-    Ratings (users, films) are 0 if missing, and genres (films, 18) are 0 or 1.
+    Ratings (users, films) are 0 if missing, and genres (films, 18) are 0 or 1. Columns of users are (users, features).
     """
     from onepass.lab.recommender.interactions import load
 
