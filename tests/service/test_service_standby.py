@@ -14,7 +14,7 @@ from counts import LONG
 from onepass.log.postgres import PostgresStore
 from onepass.log.records import Outcome
 from onepass.log.store import ClaimError, StoreError
-from patience import PATIENCE
+from patience import PATIENCE, until
 from postgres_server import unsynced
 from service_process import STARTING, RunningService, write_settings
 
@@ -83,6 +83,7 @@ def test_a_claim_is_of_one_loop_and_ends_with_its_store(server):
         two.claim("b")
         with pytest.raises(ClaimError, match="another process writes loop a"):
             two.claim("a")
+    until_unclaimed(server)
     with PostgresStore(server.conninfo, schema="claims") as three:
         three.claim("a")
 
@@ -95,13 +96,21 @@ def test_who_lost_a_claim_with_its_connection_writes_nothing_more(server):
             admin.execute(
                 "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()"
             )
+        until_unclaimed(server)
         two.claim("a")
         with pytest.raises(StoreError, match="another process writes loop a"):
             one.append([outcome()])
         two.append([outcome()])
         two.close()
+        until_unclaimed(server)
         one.append([outcome()])  # it has the claim again
         assert one.last == 2
+
+
+def until_unclaimed(server):
+    """Wait until no connection has a claim: the database ends connections some time after it is asked to."""
+    with psycopg.connect(server.conninfo, autocommit=True) as admin:
+        until(lambda: admin.execute("select count(*) from pg_locks where locktype = 'advisory'").fetchone() == (0,))
 
 
 def outcome():
