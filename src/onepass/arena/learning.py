@@ -148,9 +148,10 @@ def extend_span(
 ) -> Subspace:
     """Add the direction of a row to an arm's directions, and return the subspace; work.z becomes the row's coordinates.
 
-    `inside` and `residual` are the row's coordinates and remainder for the first `base` directions. If anything was
-    truncated before (`shed` > 0), the new direction takes its coordinate from o, the part of the moment outside the
-    directions. `work` are the scratch arrays of the arm, and `arm_rule` is the rule by which it learns.
+    `inside` and `residual` are the row's coordinates along the first `base` directions, and the rest of the row outside
+    them; the other directions are taken out of `residual` here. If anything was truncated before (`shed` > 0), the part
+    along the new direction is taken out of o, the part of the moment outside the directions, and gives the moment's
+    coordinate there. `work` are the scratch arrays of the arm, and `arm_rule` is the rule by which it learns.
     """
     used, dim, z = space.used, row.size, work.z
     for i in range(base):

@@ -133,7 +133,10 @@ class Decision(NamedTuple):
 
     @property
     def prices(self) -> dict[str, float]:
-        """Price of each outcome in units of reward, which is minus its weight if the weight is below 0."""
+        """Price in units of reward of each outcome whose weight is a number below 0: minus the weight.
+
+        Other outcomes are left out.
+        """
         return {
             name: -weight
             for name, weight in (self.weights or {}).items()

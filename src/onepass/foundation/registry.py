@@ -121,7 +121,8 @@ def build(value: Any, part: Callable[[type, dict[str, Any], Any], Any] | None = 
     """Rebuild an argument from plain data, the inverse of `to_plain`.
 
     Raises ValueError for a class that is not registered. The function `part` rebuilds an object that had learned
-    something, from its class, its arguments and its index.
+    something, from its class, its arguments and its index in the list `parts` of `to_plain`. Without `part`, such an
+    object is built from its arguments alone, and has learned nothing.
     """
     if not isinstance(value, dict):
         return value

@@ -143,7 +143,11 @@ def set_outcome(given: tuple[asyncio.Future[Any], Any, BaseException | None]) ->
 
 
 class AwaitedResult(NamedTuple):
-    """Result that a coroutine awaits, cheaper than a `Future` of threads."""
+    """Result that a coroutine awaits, cheaper than a `Future` of threads.
+
+    `future` is the future of the event loop that the coroutine awaits. The writer's thread sets its result or its error
+    by putting it into `inbox`, which the thread of the event loop reads.
+    """
 
     inbox: Inbox
     future: asyncio.Future[Any]
