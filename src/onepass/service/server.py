@@ -6,6 +6,7 @@ DIR/lock             held by the process that serves      postgresql://...    on
 
 import asyncio
 import gc
+import importlib
 import ipaddress
 import signal
 import socket
@@ -80,6 +81,7 @@ def serve(
     check_keys(host, keys)
     check_certificate(certificate, private_key)
     data.mkdir(parents=True, exist_ok=True)
+    importlib.import_module("scipy.optimize")  # for ledgers and overviews: no request waits for it
     with ExitStack() as stack:
         stack.enter_context(hold_folder(data, standby))
         stores = {settings.name: stack.enter_context(open_log(settings, data, log)) for settings, _ in each}
