@@ -170,15 +170,21 @@ def normalize_row(
 ) -> tuple[float, float, float]:
     """Return three numbers of a row x: the scale rho, the normalized width w, and the limit of the residual.
 
-    `width` is sqrt(x^T V^-1 x) for the design V, rho is at least `least`, and w = width / (rho sqrt(a)), where a is the
-    `step` of `tail`. `practice` holds `clip` and `floor`, and `s` holds tau_0, t^p and sigma_min. `noise` is the noise
-    estimate before the row, and `known` the one after the row's reward. `common` is True if the reward is one of the
-    usual ones (noise_scale.py).
+    The limit, at which the residual is clipped, is tau sigma with tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor
+    sqrt(1 + w^2)). It is infinite if w = 0, and outside the theorem also for a common reward. The arguments are:
 
-    Residuals are clipped at the threshold tau sigma, with tau = max(clip tau_0 t^p sqrt(1 + w^2) / w, floor sqrt(1 +
-    w^2)). In the theorem sigma = rho = max(nu, sigma_min, least). In practice sigma is the row's own noise scale if it
-    has one, else the constant nu, else the running estimate. Then rho = max(own scale / nu, sigma_min, least), with 1
-    in place of the ratio for a row without its own scale. A common reward is not clipped.
+    - tail: its `step` is a in w = width / (rho sqrt(a)).
+    - practice: its `clip` and `floor` are in tau. A negative `radius` selects the theorem.
+    - s: its `tau`, `growth` and `sigma_min` are tau_0, t^p and sigma_min.
+    - noise: noise estimate before the row. Its `next` is the row's own noise scale, 0 if there is none.
+    - known: noise estimate after the row's reward, from which the noise level nu is computed.
+    - common: True if many earlier rewards equal the row's reward.
+    - width: sqrt(x^T V^-1 x) for the design V.
+    - least: lower bound of rho.
+
+    In the theorem sigma = rho = max(own scale, or nu without one, sigma_min, least). Otherwise rho = max(own scale /
+    nu, sigma_min, least), with 1 in place of the ratio if there is no own scale. Then sigma is the row's own scale if
+    it has one, else the constant `nu` of `noise`, else the running estimate. It is multiplied by rho / ratio.
     """
     nu = noise_level(known)
     if practice.radius < 0.0:

@@ -61,7 +61,10 @@ class ConnectionLimits:
             self._logged, self._unlogged = now, 0
 
     def watch(self, connections: set[Any]) -> None:
-        """Check every second for connections that take too long, while there are any connections."""
+        """Start a timer that every second refuses or closes those of `connections` that exceed a time limit.
+
+        The call returns at once. The timer ends when `connections` is empty. If it runs already, nothing changes.
+        """
         if not self._sweeping:
             self._sweeping = True
             asyncio.get_running_loop().call_later(SWEEP, self._sweep, connections)

@@ -40,7 +40,11 @@ class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Keys:
-    """Keys of a loop, from the tables `found` of its settings file; raises ValueError for an invalid key."""
+    """Keys of a loop, which tell the roles of a request's key.
+
+    `found` has a dictionary with the fields of `Key` for each table `keys` of the settings file. By default there are
+    no keys. Raises ValueError for an invalid key.
+    """
 
     def __init__(self, found: Any = ()):
         try:
