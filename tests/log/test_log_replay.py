@@ -189,6 +189,7 @@ def test_a_replay_reads_a_log_as_often_if_it_has_more_joins(batch):
         fold = Fold(store, "game", bandit())
         learned = fold.advance(store.last - 1)
         assert (learned, fold.advance()) == (count - 1, 1)
+        assert Fold(store, "game", bandit()).advance() == count
         reads.append(store.reads)
     assert reads[0] == reads[1]
 

@@ -11,6 +11,7 @@ position through which it has learned: this position grows with every join, incl
 the log is read.
 """
 
+import functools
 import hashlib
 import math
 from collections import Counter
@@ -149,11 +150,12 @@ class Fold:
         StoreError
             If the decision of a reward is no longer in the log. What was learned before stays learned.
         """
-        count, last, later = 0, self.store.last, None
+        count, last = 0, self.store.last
         until = min(last if until is None else until, last if self.end is None else self.end)
+        join_after_end = functools.cache(functools.partial(self._join_after, until))  # read once, also if there is none
         for joins in group_joins(self._scan(until)):
             if isinstance(joins[-1], Join) and joins[-1].batch is not None:
-                later = self._join_after(until) if later is None else later
+                later = join_after_end()
                 if later is not None and is_same_batch(joins[-1], later):
                     return count
             self.learn(joins)
