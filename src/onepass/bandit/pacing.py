@@ -205,7 +205,7 @@ class Pacing:
             for name, row in zip(survey.outcomes, survey.predicted, strict=True):
                 if name in given:
                     base = base + float(given[name]) * row
-            keys = tuple(range(survey.predicted.shape[1])) if survey.names is None else tuple(survey.names)
+            keys = arm_keys(survey)
             costs, labels = self._spendings(dict(zip(survey.outcomes, survey.predicted, strict=True)), keys)
             self._ring.append((base, costs, survey.eligible, keys))
             if self._since % EVERY == 0 or set(labels) != set(self._prices):
@@ -342,7 +342,7 @@ class Pacing:
         eligible arm costs at most the budget of a decision: by its given price, or else in the mean of its costs.
         `survey` has the statistics of the request, `bases` the given prices, and `now` is the time in seconds.
         """
-        keys = list(range(survey.eligible.size) if survey.names is None else survey.names)
+        keys = arm_keys(survey)
         given = [bases.get((name, key)) for key in keys]
         unknown = np.array([price is None and key not in self._plays for key, price in zip(keys, given, strict=True)])
         fair, seen = self._fair_amount(self._budgets[name], now), self._largest[name]
@@ -376,9 +376,8 @@ class Pacing:
         `survey` has the predictions, and `prices` holds {arm: {outcome: price}}.
         """
         predicted = survey.predicted[survey.outcomes.index(name)]
-        keys = range(predicted.size) if survey.names is None else survey.names
         upper = np.empty(predicted.size)
-        for a, key in enumerate(keys):
+        for a, key in enumerate(arm_keys(survey)):
             seen = self._largest[name].get(key, Largest())
             ahead, above = self._upper_ratios(seen)
             price = (prices or {}).get(key, {}).get(name, np.inf)
@@ -599,6 +598,11 @@ class Pacing:
             made._ring.append((np.array(scores), shape, np.array(open, np.bool_), names))
         made._times.extend(state["times"])
         return made
+
+
+def arm_keys(survey: Survey) -> tuple[Any, ...]:
+    """Return the names of the arms that a survey is about, or their indices if they have none."""
+    return tuple(range(survey.eligible.size)) if survey.names is None else tuple(survey.names)
 
 
 def open_account(one: Budget) -> Account:

@@ -147,10 +147,14 @@ def draw(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
     return figure
 
 
-POLICIES, LONG = (
-    tuple(Policy(f"budget of {share:.0%}", WithinBudget, {"share": share} | more, tuned=False) for share in SHARES)
-    for more in ({}, {"window": LONG_WINDOW})
-)
+def make_policies(**parameters: Any) -> tuple[Policy, ...]:
+    """Return the players with each budget; `parameters` are further fields of `WithinBudget`."""
+    return tuple(
+        Policy(f"budget of {share:.0%}", WithinBudget, {"share": share, **parameters}, tuned=False) for share in SHARES
+    )
+
+
+POLICIES = make_policies()
 FIGURE = Figure("made-costs", lines, draw)
 SUITES = (
     GameStudy(
@@ -165,7 +169,7 @@ SUITES = (
     GameStudy(
         "made-costs-long",
         "the same, where the budget is kept over any 1,000 decisions in a row, and not over any 200",
-        LONG,
+        make_policies(window=LONG_WINDOW),
         FIGURE,
         partial(SetGame, SETS),
         rounds=ROUNDS,
