@@ -28,7 +28,7 @@ STRESSED = (
 )  # fmt: skip
 EVERYTHING = ("tests", "src/onepass", "README.md")
 PIECE = 6  # files that run together: so many are done again after an interruption, at most
-PATIENCE = ("-o", "faulthandler_timeout=300", "-o", "faulthandler_exit_on_timeout=true")
+PATIENCE = ("-o", "faulthandler_timeout=1800", "-o", "faulthandler_exit_on_timeout=true")
 
 # A plugin of pytest: the tests of a piece in the order of a seed, those of a file together as fixtures expect.
 SHUFFLE = """

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onepass.lab import Chunk, Experiment, ExperimentError, Policy
-from onepass.lab.bandits.environments import assemble_chunk
+from onepass.lab.bandits.environments import Blocks
 from onepass.lab.seeds import stream
 
 
@@ -47,7 +47,7 @@ class Until(Scripted):
             raise ExperimentError("not yet")
 
 
-class Staircase:
+class Staircase(Blocks):
     """Problem of three arms that always pay 0, 1 and 2. `interrupt` is the (seed, round) of a Ctrl-C."""
 
     arms, dim = 3, 2
@@ -58,7 +58,7 @@ class Staircase:
     def chunk(self, start: int, rounds: int) -> Chunk:
         if self.interrupt == (self.seed, start):
             press_ctrl_c()
-        return assemble_chunk(self.block, start, rounds)
+        return super().chunk(start, rounds)
 
     def block(self, number: int) -> Chunk:
         pays = np.tile([0.0, 1.0, 2.0], (50, 1))

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from patience import until
+
 TOKEN = secrets.token_hex(32)  # one per process, because Ray keeps the first token of a process
 
 
@@ -30,3 +32,17 @@ def local_ray() -> Iterator[Any]:
             yield ray
         finally:
             ray.shutdown()
+
+
+def kill(ray: Any, actor: Any) -> None:
+    """Kill an actor, and wait until it has ended: Ray only asks for it, and a busy machine may take its time."""
+    ray.kill(actor)
+    until(lambda: _has_ended(ray, actor))
+
+
+def _has_ended(ray: Any, actor: Any) -> bool:
+    try:
+        ray.get(actor.__ray_ready__.remote())
+    except ray.exceptions.RayActorError:
+        return True
+    return False

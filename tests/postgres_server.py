@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from patience import PATIENCE
+
 NOBODY = 65534  # PostgreSQL refuses to run as root
-PATIENCE = 30.0  # seconds for a start
 SETTINGS = ("listen_addresses=", "shared_buffers=16MB", "max_connections=40", "dynamic_shared_memory_type=mmap")
 
 
@@ -59,7 +60,7 @@ class Server:
 
     @property
     def conninfo(self) -> str:
-        return f"host={self.folder} user=postgres dbname=postgres connect_timeout=5"
+        return f"host={self.folder} user=postgres dbname=postgres connect_timeout=60"
 
     def start(self, *settings: str) -> None:
         import psycopg

@@ -18,8 +18,8 @@ RULES = """mode = "canary"
 share = 0.4
 """
 
-KILLING = """
-import http.client, json, os, signal, sys, threading, time
+KILLING = r"""
+import http.client, json, os, re, signal, sys, threading, time
 from pathlib import Path
 import numpy as np
 import onepass as op
@@ -45,6 +45,7 @@ if steered:
 rng, wrong, lives = np.random.default_rng(seed), [], 0
 decided, paid, counts = {}, {}, {"decisions": 0, "outcomes": 0, "again": 0}
 asked, forgotten, found = {}, set(), {"verified": 0, "equal": 0, "forgotten": 0}  # asked: of the operator
+corrected = 0  # joins that a late outcome corrected
 
 def ask(link, place, body):
     link.request("POST", f"/v1/news/{place}", json.dumps(body), {"content-type": "application/json"})
@@ -175,7 +176,20 @@ def started():
 open_ = [[] for _ in range(CLIENTS)]
 def enough():
     '''On a slow machine lives are short, and there are more of them.'''
-    return lives >= kills and (counts["decisions"] > 5 * kills < counts["again"] / 2 or lives > 100 + kills)
+    steps = not steered or (corrected and asked.get("PUT ") and asked.get("POST /forget"))
+    done = counts["decisions"] > 5 * kills < counts["again"] / 2 and steps
+    return lives >= kills and (done or lives > 100 + kills)
+
+def settle(port):
+    '''Wait until everything is joined and learned: a stop leaves for the next start what it cannot do in seconds.'''
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=200)
+    while True:
+        link.request("GET", "/metrics")
+        text = link.getresponse().read().decode()
+        left = re.findall(r'^onepass_(?:pending_decisions|learner_queue)\{loop="news"\} (\S+)$', text, re.M)
+        if [*map(float, left)] == [0.0, 0.0]:
+            return link.close()
+        time.sleep(0.02)
 
 while not enough():
     child, port = started()
@@ -192,10 +206,11 @@ while not enough():
     if steered:
         with open_store(log or f"{data}/news.sqlite") as store:
             verified(store)
+            corrected = sum(one.again for one in store.read(kinds=["join"]))
 
 child, port = started()
 checked(port)
-time.sleep(settings.reward.wait + 0.1)
+settle(port)
 os.kill(child, signal.SIGTERM)
 if os.waitpid(child, 0)[1] != 0:
     wrong.append([kills, "it did not end well"])

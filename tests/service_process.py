@@ -33,8 +33,9 @@ publish = 0.0
 [limits]
 body = 20000
 """
-STARTING = 300.0  # seconds: it compiles
+STARTING = 600.0  # seconds: it compiles
 ATTEMPTS = 200  # at something that must be done before a deadline
+LONGER = 20  # attempts after which the deadline is put off: the machine is too slow for it
 
 
 def write_settings(folder, top="", keys="", wait=0.2):
@@ -95,14 +96,26 @@ class RunningService:
     def in_time(self, name, act, loop="news", parts=("",)):
         """Repeat `act(id)` until it is done before its deadline, by the times of the log, and return the id.
 
-        `parts` are suffixes of the ids of decisions that are derived from it.
+        `parts` are suffixes of the ids of decisions that are derived from it. On a machine that is too slow rewards are
+        awaited twice as long after some attempts, and in the end as long as before.
         """
+        usual, put_off = None, 1
         for number in range(ATTEMPTS):
+            if number and number % LONGER == 0:
+                usual = usual or self.client.get(f"/v1/{loop}").json()["settings"]["reward"]["wait"]
+                put_off *= 2
+                self._await_rewards(loop, put_off * usual)
             id = f"{name}.{number}"
             act(id)
             if all(is_timely(self.log(f"{id}{part}", loop)) for part in parts):
+                if usual is not None:
+                    self._await_rewards(loop, usual)
                 return id
         raise AssertionError(f"nothing was in time for {name}")
+
+    def _await_rewards(self, loop, seconds):
+        """Change how long the rewards of later decisions are awaited."""
+        self.client.patch(f"/v1/{loop}", json={"reward": {"wait": seconds}}).raise_for_status()
 
     def ready(self, loop="news"):
         """Wait until all accepted decisions are joined and learned."""

@@ -201,6 +201,7 @@ def test_mabwisers_simulator_plots_results_and_data_frames_are_accepted(mabs, mo
     _, ours, policy = mabs
     pandas, pyplot = pytest.importorskip("pandas"), pytest.importorskip("matplotlib.pyplot")
     shown = []
+    pyplot.close("all")  # of other tests
     monkeypatch.setattr(pyplot, "show", lambda: shown.append(len(pyplot.gca().lines) + len(pyplot.gca().patches)))
     for batch in (0, 9):
         run_simulator(ours, [(policy.LinUCB(),)], range(ARMS), batch).plot(is_per_arm=True)
@@ -340,6 +341,20 @@ def test_environments_pass_the_check_of_gymnasium_and_agents_play_them(gym):
 
 
 # ---- Coba ----
+
+
+@pytest.mark.parametrize("actions", [["a", "b"], [[1, 0], [0, 1]], [{"size": 1}, {"size": 2}]])
+def test_a_learner_of_coba_scores_an_action_with_its_probability(actions):
+    pytest.importorskip("coba")
+    from onepass.adapters.coba import BanditLearner
+
+    learner = BanditLearner(exploration=op.InverseGap())
+    for _ in range(5):
+        learner.learn({"x": 1.0}, actions[0], 1.0, 0.5)
+    scores = [learner.score({"x": 1.0}, actions, action) for action in actions]
+    chosen, propensity, _ = learner.predict({"x": 1.0}, actions)
+    assert scores[actions.index(chosen)] == propensity
+    assert sum(scores) == pytest.approx(1.0)
 
 
 def test_a_learner_of_coba_beats_random_in_its_own_experiment():

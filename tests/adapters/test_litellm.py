@@ -6,6 +6,7 @@ import time
 import pytest
 
 import onepass as op
+from patience import PATIENCE, until
 
 litellm = pytest.importorskip("litellm", reason="litellm needs another python-dateutil than the pinned one")
 
@@ -36,14 +37,6 @@ def ask(router, text, **metadata):
     return router.completion(model="chat", messages=[{"role": "user", "content": text}], metadata=metadata)
 
 
-def wait_for(condition):
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("LiteLLM has not called back in half a minute")
-
-
 @pytest.fixture
 def make():
     installed = []
@@ -66,7 +59,7 @@ def test_the_callback_teaches_which_prompt_needs_which_model(make):
     router, routing = make("cheap", "strong", reward=is_right)
     for turn in range(20):
         ask(router, (CODE, PROSE)[turn % 2])
-        wait_for(lambda seen=turn + 1: routing.bandit.n_learned == seen)
+        until(lambda seen=turn + 1: routing.bandit.n_learned == seen)
     for text, good in GOOD.items():
         assert ask(router, text).choices[0].message.content == good
 
@@ -76,9 +69,8 @@ def test_asynchronous_calls_are_decided_and_learned(make):
 
     async def play():
         await router.acompletion(model="chat", messages=[{"role": "user", "content": CODE}])
-        for _ in range(600):
-            if routing.bandit.n_learned:
-                break
+        end = time.monotonic() + PATIENCE
+        while not routing.bandit.n_learned and time.monotonic() < end:
             await asyncio.sleep(0.05)
 
     asyncio.run(play())
@@ -119,12 +111,30 @@ def test_failures_are_learned_and_a_retry_asks_another_deployment(make):
     router, routing = make("cheap", "strong", retries=1)
     with pytest.raises(litellm.exceptions.InternalServerError):
         router.completion(model="chat", messages=[{"role": "user", "content": PROSE}], mock_response=Exception("down"))
-    wait_for(lambda: routing.bandit.n_learned >= 1)
+    until(lambda: routing.bandit.n_learned >= 1)
     call = {"previous_models": [{"deployment_id": "cheap"}]}
     chosen = routing.get_available_deployment(
         "chat", [{"role": "user", "content": PROSE}], request_kwargs={"metadata": call}
     )
     assert chosen["model_info"]["id"] == "strong"
+
+
+@pytest.mark.parametrize("failure_reward", [0.0, None])
+def test_the_reward_of_a_retried_call_is_that_of_its_last_deployment(make, failure_reward):
+    _, routing = make("cheap", "strong", failure_reward=failure_reward)
+    messages, metadata = [{"role": "user", "content": PROSE}], {"decision_id": "ticket 7"}
+    first = routing.get_available_deployment("chat", messages, request_kwargs={"metadata": metadata})
+    failed = {"litellm_params": {"metadata": dict(metadata), "model_info": first["model_info"]}}
+    routing.log_failure_event(failed, None, None, None)
+    metadata["previous_models"] = [{"deployment_id": first["model_info"]["id"]}]
+    second = routing.get_available_deployment("chat", messages, request_kwargs={"metadata": metadata})
+    assert metadata["decision_id"] == "ticket 7"
+    routing.log_failure_event(failed, None, None, None)  # reported twice, or late
+    routing.learn("ticket 7", 1.0)
+    assert routing.bandit.model.rows_of(second["model_info"]["id"]) == 1
+    assert routing.bandit.n_learned == (1 if failure_reward is None else 2)
+    with pytest.raises(KeyError):
+        routing.learn("ticket 7", 1.0)
 
 
 def test_a_single_deployment_and_a_named_one_ask_no_bandit_and_unknown_groups_are_refused(make):

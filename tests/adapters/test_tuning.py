@@ -233,6 +233,27 @@ def test_a_loaded_study_continues(tmp_path):
     assert again.best_value < 1e-3
 
 
+@pytest.mark.parametrize("bad", [float("inf"), float("-inf")])
+def test_values_that_are_all_infinite_are_failures(bad):
+    study = run_study(BanditSampler(n_startup_trials=3), SQUARE, lambda _: bad, 6)
+    assert study.sampler.best_trial(study).value == bad
+
+
+def test_one_sampler_serves_one_study_after_another():
+    sampler, fresh = BanditSampler(n_startup_trials=3), BanditSampler(n_startup_trials=3)
+    run_study(sampler, SQUARE, lambda params: -params["x"], 6)
+    found, expected = (run_study(one, SQUARE, lambda params: params["x"] + params["y"], 3) for one in (sampler, fresh))
+    assert [trial.params for trial in found.trials[1:]] == [trial.params for trial in expected.trials[1:]]
+    assert sampler.best_trial(found).number == fresh.best_trial(expected).number
+
+
+def test_the_first_trial_may_be_the_last_to_name_its_settings():
+    study = optuna.create_study(sampler=BanditSampler())
+    first, second = study.ask(), study.ask()
+    study.tell(second, second.suggest_float("x", 0.0, 1.0))
+    assert 0.0 <= first.suggest_float("x", 0.0, 1.0) <= 1.0
+
+
 def test_almost_every_setting_of_a_small_discrete_space_is_tried():
     space = {"c": CategoricalDistribution(["p", "q"]), "n": IntDistribution(1, 8)}
     study = run_study(BanditSampler(seed=0, n_startup_trials=8), space, lambda one: float(one["n"] // 3), 40)

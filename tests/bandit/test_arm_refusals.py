@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import onepass as op
@@ -59,6 +60,7 @@ FIVE = ["a", "brand new", 7, "d", "a"]
         (lambda b: b.learn(np.ones((5, DIM)), np.ones(5), "brand"), "arms? must be a sequence of names"),
         (lambda b: b.learn(np.ones((5, DIM)), np.ones(5), [*FIVE[:4], ["x"]]), "arm must be hashable"),
         (lambda b: b.learn(np.ones((5, DIM)), np.ones(5), [*FIVE[:4], np.nan]), "arm must equal itself"),
+        (lambda b: b.learn(np.ones((5, DIM)), np.ones(5), [*FIVE[:4], pd.NA]), "arm must equal itself"),
         (lambda b: b.learn(bad(np.nan), np.ones(5), FIVE), "contexts must be finite"),
         (lambda b: b.learn(bad(np.inf), np.ones(5), FIVE), "contexts must be finite"),
         (lambda b: b.learn(bad(1e200), np.ones(5), FIVE), "contexts must be finite"),
@@ -71,6 +73,9 @@ FIVE = ["a", "brand new", 7, "d", "a"]
         (lambda b: b.recommend(np.ones((2, DIM)), 1, exclude=[["a"]]), "exclude must have one collection per user"),
         (lambda b: b.recommend(np.ones((2, DIM)), 1, exclude=[None, ["a"]]), "exclude"),
         (lambda b: b.recommend(np.ones((2, DIM)), 1, exclude=[[["a"]], []]), "exclude"),
+        (lambda b: b.recommend(np.ones((2, DIM)), 1, exclude=["a", "b"]), "exclude must hold a collection of names"),
+        (lambda b: b.recommend(np.ones((2, DIM)), 1, exclude={0: ["a"], 1: []}), "exclude must be a sequence"),
+        (lambda b: b.recommend(np.ones((2, DIM)), 1, exclude=(["a"] for _ in range(2))), "exclude must be a sequence"),
     ],
 )
 @pytest.mark.parametrize("kind", ["Exact", "separate", "Hybrid"])

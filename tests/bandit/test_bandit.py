@@ -347,6 +347,20 @@ def test_parameters_may_be_numpy_scalars_and_are_saved(tmp_path):
         assert repr(op.load(tmp_path / "model")) == repr(bandit)
 
 
+def test_half_of_a_surrogate_pair_is_a_name_like_others():
+    half = "\ud800"  # which JSON allows
+    arms = {"a": {"p": 1.0}, "b": {"p": 2.0}}
+    bandit = op.InteractionBandit()
+    bandit.learn(bandit.decide({"q": half}, arms, id=half), 1.0)
+    bandit = op.from_bytes(op.to_bytes(bandit))
+    with pytest.raises(ValueError, match="has had its reward"):
+        bandit.learn(bandit.decide({"q": half}, arms, id=half), 1.0)
+    full = op.Records(size=4, hashed=2)
+    full.learn([{"a": "1"}, {"a": "2"}, {"a": half}, {"a": "3"}, {"b": half}])
+    assert full.transform([{"c": half}]).any()
+    assert full.memory_usage() > 0
+
+
 def test_arm_names_go_by_position():
     class Labelled(dict):  # as a pandas Series does, indexing goes by label and iteration by position
         def __iter__(self):
@@ -368,3 +382,15 @@ def test_memory_usage_counts_the_arrays():
 def test_nothing_is_certified_behind_a_random_projection():
     assert op.CBRAP(dim=DIM, size=4).error_bound() == np.inf
     assert op.OFUL(dim=DIM).error_bound() == 0.0
+
+
+def test_entries_that_a_masked_array_hides_are_refused():
+    bandit, rows = op.OFUL(dim=2), np.ma.masked_invalid([[1.0, 2.0], [np.inf, 3.0]])
+    bandit.learn(np.ma.masked_array(np.eye(2)), np.ma.masked_array([1.0, 0.0]))  # nothing is masked
+    with pytest.raises(ValueError, match="contexts must have no masked entries"):
+        bandit.score(np.ma.masked_array(np.eye(2), mask=np.eye(2)))
+    with pytest.raises(ValueError, match="rewards must have no masked entries"):
+        bandit.learn(np.eye(2), np.ma.masked_array([1.0, 5.0], mask=[False, True]))
+    with pytest.raises(ValueError, match="contexts must have no masked entries"):
+        bandit.decide(rows)
+    assert bandit.n_learned == 2

@@ -9,6 +9,7 @@ import pytest
 import onepass as op
 from onepass.bandit.budget import local_day
 from onepass.bandit.budget_prices import solve_prices
+from onepass.bandit.budgeted import REPEATS
 from onepass.exploration.rule import make_rule
 
 DIM, ARMS = 2, ["cheap", "dear"]
@@ -136,6 +137,38 @@ def test_a_generous_budget_does_not_hide_what_arms_cost():
     assert predicted == pytest.approx([1.0, 10.0], rel=0.3)
 
 
+@pytest.mark.parametrize("costs", [None, COSTS])
+def test_logged_decisions_teach_what_arms_cost_and_are_not_charged(costs):
+    router, rng = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)}), np.random.default_rng(0)
+    for place in rng.integers(0, 2, 80):
+        row, paid = np.array([rng.uniform(), 1.0]), (1.0, 10.0)[place] * rng.uniform(0.8, 1.2)
+        router.learn_logged(row, ARMS[place], 0.5, arms=ARMS, outcomes={"dollars": paid}, costs=costs, now=0.0)
+    assert router.bandit.n_learned == 80
+    state = router.budgets["dollars"]
+    assert (state.spent, state.decisions) == (0.0, 0)
+    predicted = router.copy().decide([0.5, 1.0], ARMS, costs=costs, now=0.0).predicted["dollars"]
+    assert predicted == pytest.approx([1.0, 10.0], rel=0.1)
+    _, dollars, _ = play(router, 250, costs)
+    assert np.cumsum(dollars)[-1] <= 4.0 * 250.0
+    assert np.convolve(dollars, np.ones(200), "valid").max() <= 200.0 * 4.0 * 1.05
+
+
+def test_a_logged_arm_may_be_a_truth_value():
+    router = op.Budgeted(op.ContextualBandit(outcomes=["dollars"]), {"dollars": op.Budget(1.0)})
+    router.learn_logged([1.0, 0.0], True, 1.0, arms=[False, True], outcomes={"dollars": 0.5})
+    assert (router.bandit.n_learned, router.bandit.arms) == (1, (True,))
+    with pytest.raises(ValueError, match="hashable"):
+        router.learn_logged([1.0, 0.0], [True], 1.0, arms=[False, True])
+
+
+def test_a_logged_decision_that_makes_no_sense_is_refused_and_nothing_is_learned():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
+    for arm, paid, word in (("other", 1.0, "other"), ("dear", -1.0, "at least 0"), ("dear", np.nan, "dollars")):
+        with pytest.raises(ValueError, match=word):
+            router.learn_logged([0.5, 1.0], arm, 0.5, arms=ARMS, outcomes={"dollars": paid}, now=0.0)
+    assert router.bandit.n_learned == 0
+
+
 def test_shares_hold_the_one_arm_up_and_the_other_down():
     shares = {"cheap": op.Share(least=0.25)}
     arms, _, _ = play(op.Budgeted(bandit(), {"dollars": op.Budget(100.0)}, shares=shares), 400)
@@ -158,6 +191,44 @@ def test_an_outcome_that_never_comes_stays_charged_as_predicted_and_one_that_com
     assert router.budgets["dollars"].spent == pytest.approx(before + 5.0)
 
 
+def state_of(router: op.Budgeted) -> dict:
+    """Return what was spent and what prices are computed from, without the decisions that repeated ids get."""
+    return router._pacing.to_dict()
+
+
+@pytest.mark.parametrize("between", ["nothing", "its own outcomes", "other decisions", "a new budget"])
+def test_a_repeated_id_gets_its_decision_and_is_charged_once(between):
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
+    play(router, 60)
+    first = {id: router.decide([0.9, 1.0], ARMS, id=id, costs=COSTS, now=0.0) for id in map(str, range(20))}
+    if between == "its own outcomes":
+        for one in first.values():
+            router.learn(one, 0.5 if one.index else 9.0, outcomes={"dollars": 3.0}, now=0.0)
+    elif between == "other decisions":
+        play(router, 60, seed=1)
+    elif between == "a new budget":
+        router.change("dollars", op.Budget(100.0 if first["19"].index == 0 else 1.0))
+    before, twin = state_of(router), op.from_bytes(op.to_bytes(router))
+    for each in (router, twin, router.copy()):
+        for id, one in first.items():
+            assert each.decide([0.9, 1.0], iter(ARMS), id=id, costs=COSTS, now=1.0).to_dict() == one.to_dict()
+    assert state_of(router) == before == state_of(twin)
+
+
+def test_a_repeated_id_with_other_arms_is_refused_and_one_of_long_ago_is_a_new_decision():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
+    router.decide([0.5, 1.0], ARMS, id="a", costs=COSTS, now=0.0)
+    before = op.to_bytes(router)
+    for context, arms, word in (([0.5, 1.0], ["cheap", "new"], "another one"), ([np.nan, 1.0], ARMS, "context")):
+        with pytest.raises(ValueError, match=word):
+            router.decide(context, arms, id="a", costs={"cheap": COSTS["cheap"]}, now=0.0)
+    assert op.to_bytes(router) == before
+    for i in range(REPEATS):
+        router.decide([0.5, 1.0], ARMS, id=f"{i}", costs=COSTS, now=0.0)
+    router.decide([0.5, 1.0], ARMS, id="a", costs=COSTS, now=0.0)
+    assert router.budgets["dollars"].decisions == REPEATS + 2
+
+
 @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf"), "one"])
 def test_a_cost_that_is_negative_or_not_finite_is_refused_and_nothing_is_charged(value):
     router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
@@ -168,6 +239,52 @@ def test_a_cost_that_is_negative_or_not_finite_is_refused_and_nothing_is_charged
     with pytest.raises(ValueError, match="amount"):
         router.charge("dollars", value, now=0.0)
     assert op.to_bytes(router) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weights": {"dollars": float("nan")}},
+        {"weights": {"dollars": "one"}},
+        {"weights": {"reward": -1.0}},
+        {"weights": {"euros": 1.0}},
+        {"weights": {"arms": {"free": 1.0}}, "id": "refused"},
+        {"weights": 5},
+        {"context": np.ones((2, 1, 2)), "id": ["x", "y"]},
+        {"now": 1.79e12},
+        {"now": -1e15},
+        {"costs": {arm: {"dollars": 1e17} for arm in ARMS}},
+    ],
+)
+def test_a_refused_decision_changes_nothing(options):
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0, per="day")})
+    router.learn(router.decide([0.5, 1.0], ARMS, costs=COSTS, now=0.0), 1.0, outcomes={"dollars": 1.0}, now=0.0)
+    before = op.to_bytes(router)
+    for _ in range(9):  # prices are computed again in one of them
+        with pytest.raises(ValueError, match="must be"):
+            router.decide(**{"context": [0.5, 1.0], "arms": ARMS, "now": 0.0, "costs": COSTS, **options})
+    assert op.to_bytes(router) == before
+
+
+def test_a_time_in_milliseconds_is_refused_before_anything_is_learned():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0, per="day")})
+    decision = router.decide([0.5, 1.0], ARMS, costs=COSTS, now=1.79e9)
+    before = op.to_bytes(router)
+    with pytest.raises(ValueError, match="now must be a time in Unix seconds"):
+        router.learn(decision, 1.0, outcomes={"dollars": 3.0}, now=1.79e12)
+    with pytest.raises(ValueError, match="now must be a time in Unix seconds"):
+        router.charge("dollars", 1.0, now=1.79e12)
+    assert op.to_bytes(router) == before
+    router.learn(decision, 1.0, outcomes={"dollars": 3.0}, now=1.79e9)
+    assert router.budgets["dollars"].spent == 3.0
+
+
+def test_arms_may_be_an_iterator_or_a_frame():
+    polars = pytest.importorskip("polars")
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
+    assert router.decide([0.5, 1.0], iter(ARMS), costs=COSTS).candidates == ARMS
+    router = op.Budgeted(op.InteractionBandit(outcomes=["dollars"]), {"dollars": op.Budget(4.0)})
+    assert router.decide({"user": 1}, polars.DataFrame({"topic": ["a", "b"], "length": [1.0, 2.0]})).arm in (0, 1)
 
 
 def test_days_of_23_24_and_25_hours_have_the_same_budget():
@@ -212,6 +329,57 @@ def test_a_budget_that_changes_begins_its_line_anew():
     router.change("dollars", op.Budget(2.0))
     _, dollars, _ = play(router, 300, seed=1)
     assert dollars.sum() <= 300 * 2.0 + 12.0
+
+
+def test_a_budget_per_decision_that_changes_shows_what_was_really_spent_and_allows_nothing_at_first():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
+    _, before, _ = play(router, 60)
+    saved = router.budgets["dollars"].left
+    assert saved == pytest.approx(60 * 4.0 - before.sum())
+    router.change("dollars", op.Budget(4.0, window=300))  # allows as much as before
+    assert router.budgets["dollars"].left == saved > 1.0
+    router.change("dollars", op.Budget(0.5))
+    state = router.budgets["dollars"]
+    assert state[:2] == (pytest.approx(before.sum(), rel=1e-12), 0.0)
+    assert (state.decisions, state.on_course) == (60, True)
+    router = op.from_bytes(op.to_bytes(router))
+    _, after, _ = play(router, 40, seed=1)
+    state = router.budgets["dollars"]
+    assert state.spent == pytest.approx(before.sum() + after.sum(), rel=1e-12)
+    assert state.left == pytest.approx(40 * 0.5 - after.sum())
+    assert (state.decisions, state.on_course) == (100, False)  # the cheapest arm costs 1
+
+
+KINDS = {
+    "decision": op.Budget(4.0),
+    "day": op.Budget(40_000.0, per="day"),
+    "horizon": op.Budget(400.0, per="horizon", horizon=100),
+}
+
+
+@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize("second", KINDS)
+def test_a_budget_of_another_kind_begins_with_nothing_spent(first, second):
+    router = op.Budgeted(bandit(), {"dollars": KINDS[first]})
+    play(router, 12)
+    before = router.budgets["dollars"]
+    router.change("dollars", KINDS[second])
+    state = router.budgets["dollars"]
+    assert state[:2] == (before[:2] if first == second else (0.0, 0.0))
+    assert state.decisions == (12 if first == second else 0)
+    _, dollars, _ = play(router, 12, seed=1)
+    assert router.budgets["dollars"].spent == pytest.approx(state.spent + dollars.sum(), rel=1e-12)
+    assert router.budgets["dollars"].decisions == state.decisions + 12
+
+
+def test_a_budget_for_a_horizon_that_changes_keeps_what_was_spent():
+    router = op.Budgeted(bandit(), {"dollars": op.Budget(400.0, per="horizon", horizon=100)})
+    play(router, 60)
+    spent = router.budgets["dollars"].spent
+    router.change("dollars", op.Budget(spent + 60.0, per="horizon", horizon=100))
+    assert router.budgets["dollars"].spent == spent > 0.0
+    play(router, 40, seed=1)
+    assert router.budgets["dollars"].spent <= spent + 60.0
 
 
 @pytest.mark.parametrize(

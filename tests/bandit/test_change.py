@@ -144,3 +144,13 @@ def test_four_threads_share_a_watched_bandit_and_every_reward_counts_once():
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(play, np.array_split(rows, 4)))
     assert watched.rewards == watched.bandit.n_learned == 200
+
+
+def test_a_reward_that_was_learned_before_an_alarm_is_refused_after_it():
+    watched = op.RestartOnChange(op.OFUL(dim=2), every=100.0, recent=5)
+    first = watched.decide(np.eye(2))
+    watched.learn(first, 0.0)
+    while not watched.alarms:
+        watched.learn(watched.decide(np.eye(2)), 0.1 if watched.rewards < 100 else 9.0)
+    with pytest.raises(ValueError, match="has had its reward"):
+        watched.learn(first, 0.0)

@@ -303,3 +303,20 @@ def test_a_mask_that_is_a_view_is_read_as_the_mask_it_shows():
         bandit.decide(rows, range(DIM), eligible=np.ones(DIM, bool))
         for _ in range(8):
             assert bandit.decide(rows, range(DIM), eligible=wide[::2]).arm == 1
+
+
+@pytest.mark.parametrize("arms", [[1, 2], [("a", 1), "b"], None])
+def test_weights_of_arms_have_the_names_of_the_arms_after_json(arms):
+    bandit = op.Bandit(op.Ridge(op.Exact(dim=2)), outcomes=["dollars"])
+    weights = {"reward": 2.0, "arms": {0 if arms is None else arms[0]: 0.5}}
+    decision = bandit.decide(np.eye(2), arms, weights=weights)
+    assert op.Decision.from_dict(json.loads(json.dumps(decision.to_dict()))).weights == decision.weights == weights
+
+
+def test_a_decision_without_a_reward_is_refused_and_still_waits_for_it():
+    bandit = op.OFUL(dim=2)
+    decision = bandit.decide(np.eye(2))
+    with pytest.raises(ValueError, match="rewards must be given"):
+        bandit.learn(decision)
+    bandit.learn(decision, 1.0)
+    assert bandit.n_learned == 1

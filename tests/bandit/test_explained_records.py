@@ -62,7 +62,10 @@ def test_arms_of_kernel_bandits_are_explained_from_records():
         fixed.learn(None, float(i % 3), i)
         changing.learn(points[i], float(i % 3))
     one = fixed.decide()
-    assert fixed.explain(one) == fixed.explain(None, one.arm)
+    found, whole = fixed.explain(one), fixed.explain(None, one.arm)
+    assert found.arm == whole.arm == one.arm
+    assert found.difference is None  # a decision holds the chosen arms alone
+    np.testing.assert_allclose(found[1:4], whole[1:4], rtol=1e-12)
     one = changing.decide(points)
     found, whole = changing.explain(one), changing.explain(points, one.arm)
     np.testing.assert_allclose(found[1:4], whole[1:4], rtol=1e-12)

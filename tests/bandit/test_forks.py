@@ -43,7 +43,7 @@ for _ in range(forks):
     if child == 0:
         decide()
         os._exit(7)
-    end = time.monotonic() + 200.0
+    end = time.monotonic() + 400.0
     while not (found := os.waitpid(child, os.WNOHANG))[0]:
         if time.monotonic() > end:
             os.kill(child, 9)

@@ -17,8 +17,10 @@ import numpy as np
 import onepass as op
 
 place, kills, longest = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-rng, wrong, dim, done, unfinished = np.random.default_rng(0), [], 1, 0, 0
-for kill in range(kills):
+rng, wrong, dim, done, unfinished, kill = np.random.default_rng(0), [], 1, 0, 0, 0
+# where others have the processors, many a child has not run again when it is killed: then there are more kills
+while kill < kills or (kill < 100 * kills and not (done > kill and unfinished > kills / 20)):
+    kill += 1
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -49,14 +51,14 @@ for kill in range(kills):
     left = [path.name for path in place.parent.iterdir()]
     if left != [place.name]:
         wrong.append([kill, f"left behind: {left}"])
-print(json.dumps([wrong, done, unfinished]))
+print(json.dumps([wrong, kill, done, unfinished]))
 """
 
 
 def test_kills_in_the_middle_of_saves_leave_the_last_model_and_nothing_else(tmp_path):
     command = [sys.executable, "-c", KILLING, str(tmp_path / "model"), str(KILLS), str(LONGEST)]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    wrong, done, unfinished = json.loads(told)
+    wrong, kills, done, unfinished = json.loads(told)
     assert wrong == []
-    assert done > KILLS  # saves that were done before a kill
+    assert done > kills >= KILLS  # saves that were done before a kill
     assert unfinished > KILLS / 20  # kills that did come in the middle of one

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import onepass as op
+from onepass import features
 
 LONG = bool(os.environ.get("ONEPASS_TEST_LONG"))
 ARMS, DIM, K = 20, 6, 3
@@ -145,6 +146,17 @@ def test_saved_lists_go_on_bit_for_bit(named, tmp_path):
         assert one.contents().extra == lists.contents().extra
 
 
+def test_a_bandit_that_allows_no_divided_reward_is_refused():
+    clicks = lambda family: op.Bandit(op.Disjoint(op.OnePassGLM(op.Exact(dim=DIM), family=family)))  # noqa: E731
+    for positions in (None, [1.0, 0.5]):
+        with pytest.raises(ValueError, match=r"bandit must learn rewards above 1, .* but its family is logistic"):
+            op.ListBandit(clicks("logistic"), 2, positions=positions)
+        assert op.ListBandit(clicks("poisson"), 2, positions=positions).k == 2
+    assert op.ListBandit(clicks("logistic"), 1).k == 1
+    lists = op.ListBandit(clicks("logistic"), 2, positions=[1.0, 1.0])
+    lists.learn(lists.decide(np.ones(DIM), ["a", "b", "c"]), [1.0, 0.0])
+
+
 def test_bad_lists_are_refused():
     with pytest.raises(ValueError, match="k must be"):
         op.ListBandit(ridge_bandit(), 0)
@@ -152,6 +164,10 @@ def test_bad_lists_are_refused():
         op.ListBandit(ridge_bandit(), 2, reward="list")
     with pytest.raises(ValueError, match="the same list for ever"):
         op.ListBandit(op.Bandit(op.Ridge(op.Exact(dim=4)), op.UCB(0.3)), 2, reward="list")
+    mapped = op.Bandit(op.Ridge(op.Exact(dim=8)), op.EpsilonGreedy(), features=features.Fourier(dim=4, size=8))
+    for curved in (mapped, op.BKB(kernel=op.RBF(1.0), exploration=op.SingleDrawThompson())):
+        with pytest.raises(ValueError, match="linear in rows"):
+            op.ListBandit(curved, 2, reward="list")
     for positions in ([1.0], [0.5, 0.5], [1.0, 0.0], [1.0, 1.5], [1.0, float("nan")]):
         with pytest.raises(ValueError, match="positions"):
             op.ListBandit(ridge_bandit(), 2, positions=positions)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import onepass as op
+from patience import PATIENCE
 
 DIM = 6
 REGS = (0.02, 0.37, 5.0)
@@ -145,6 +146,29 @@ def test_what_depends_on_the_order_of_rows_is_refused_with_its_name(kind):
     assert op.to_bytes(first) == held
 
 
+@pytest.mark.parametrize("wrap", [op.Ridge, lambda design: op.Disjoint(op.Ridge(design))])
+def test_a_start_that_has_learned_more_than_a_bandit_is_refused(wrap):
+    make, names = lambda: op.Bandit(wrap(op.Exact(dim=DIM))), ["a"] * 5
+    arms = () if wrap is op.Ridge else (names,)
+    start, more, few = make(), make(), make()
+    start.learn(ROWS[:5], REWARDS[:5], *arms)
+    few.learn(ROWS[5], REWARDS[5], *(one[0] for one in arms))
+    more.learn(ROWS[:5], REWARDS[:5], *arms)
+    held = op.to_bytes(more)
+    refused(more, few, ValueError, r"it has learned 5 rows, this one 5 and other 1", since=start)
+    refused(few, more, ValueError, r"it has learned 5 rows, this one 1 and other 5", since=start)
+    assert op.to_bytes(more) == held
+
+
+def test_a_start_whose_arm_has_learned_more_than_the_other_one_is_refused():
+    make = lambda: op.Bandit(op.Disjoint(op.Ridge(op.Exact(dim=DIM))))  # noqa: E731
+    start, mine, other = make(), make(), make()
+    start.learn(ROWS[:5], REWARDS[:5], ["a"] * 5)
+    for one in (mine, other):
+        one.learn(ROWS[:6], REWARDS[:6], ["a"] + ["b"] * 5)
+    refused(mine, other, ValueError, r"other has learned fewer rows of arm 'a' than since", since=start)
+
+
 def refused(bandit, other, error, match, **since):
     held = op.to_bytes(bandit)
     with pytest.raises(error, match=match):
@@ -222,6 +246,6 @@ def test_shards_that_merge_into_each_other_at_once_do_not_wait_for_ever():
     for thread in both:
         thread.start()
     for thread in both:
-        thread.join(60.0)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     assert {first.n_learned, second.n_learned} <= {2, 3}

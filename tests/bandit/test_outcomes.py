@@ -87,6 +87,27 @@ def test_an_outcome_before_its_reward_is_learned_and_its_reward_takes_nothing_ba
     assert bandit.decide(np.zeros(DIM), ["x"]).predicted["dollars"] == pytest.approx([3.0], abs=0.3)
 
 
+@pytest.mark.parametrize("through", ["as it is", "a copy", "a file"])
+@pytest.mark.parametrize("make", [disjoint, untuned])
+def test_an_outcome_before_the_first_reward_of_its_arm_counts_as_if_it_came_with_it(make, through):
+    early, joined = make(0.5), make(0.5)
+    decisions = [joined.decide(np.ones(DIM), [arm], id=arm) for arm in ARMS]
+    for decision, dollars in zip(decisions, (3.0, 7.0), strict=True):
+        early.learn(decision, outcomes={"dollars": dollars})
+        joined.learn(decision, 1.0, outcomes={"dollars": dollars})
+    if through != "as it is":
+        early = early.copy() if through == "a copy" else op.from_bytes(op.to_bytes(early))
+    with pytest.raises(ValueError, match="has had"):
+        early.learn(decisions[0], outcomes={"dollars": 5.0})
+    early.learn(decisions[0], 1.0)
+    early.learn(decisions[1], 1.0, outcomes={"latency": None})
+    for name in ("dollars", "latency"):
+        found, expected = (one.decide(np.ones(DIM), ARMS).predicted[name] for one in (early, joined))
+        assert found.tolist() == expected.tolist()
+    assert joined.decide(np.ones(DIM), ARMS).predicted["dollars"].max() > 1.0
+    assert "early" not in early.contents().extra
+
+
 @pytest.mark.parametrize("make", [shared, disjoint, untuned])
 def test_copies_snapshots_and_files_predict_and_go_on_alike(make):
     bandit = make(0.5)
@@ -223,6 +244,19 @@ def test_an_outcome_that_comes_twice_is_refused():
     with pytest.raises(ValueError, match="has had its reward"):
         bandit.learn(decision, outcomes={"dollars": 1.0})
     bandit.learn(decision, outcomes={"latency": 1.0})
+
+
+@pytest.mark.parametrize("models", [op.Disjoint, lambda estimator: estimator])
+def test_outcomes_are_learned_on_the_rows_that_the_reward_was_learned_on(models):
+    """An outcome that equals the reward is predicted as the reward is, where rows of a call move the feature map."""
+    estimator, features = op.Ridge(op.Exact(dim=DIM, reg=0.5)), op.features.Standardize(dim=DIM)
+    bandit = op.Bandit(models(estimator), features=features, outcomes=["same"])
+    rng = np.random.default_rng(0)
+    rows, rewards = rng.uniform(0.0, 5.0, (12, DIM)), rng.standard_normal(12)
+    names = ARMS * 6 if bandit.model.has_named_arms else None
+    bandit.learn(rows, rewards, names, outcomes=[{"same": reward} for reward in rewards])
+    found = bandit.decide(rows[0] if names else rows[:2], ARMS)
+    assert found.predicted["same"] == pytest.approx(found.means)
 
 
 def test_removed_arms_forget_their_outcomes():

@@ -112,7 +112,7 @@ def test_a_reward_changes_the_model_at_the_deadline_and_not_before():
     by_hand.learn(by_hand.decide(rows(0), range(4), id="0"), 2.0)
     assert pending.expire(now=10.0) == 1
     assert learned(pending) == op.to_bytes(by_hand)
-    with pytest.raises(KeyError, match="deadline has passed"):
+    with pytest.raises(KeyError, match=r"the id is unknown, or its deadline has passed.$"):
         pending.reward("0", 1.0, now=10.0)
 
 

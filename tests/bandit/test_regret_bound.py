@@ -86,6 +86,21 @@ def test_with_a_model_for_each_arm_delta_counts_for_every_arm():
     assert sixty.regret_bound() == (0.0, 0.0, 0, 60)
 
 
+def test_an_arm_that_was_removed_counts_still():
+    bandit = op.OFUL(dim=2, model="disjoint", exploration=op.Theory(noise=NOISE, delta=0.01))
+    bandit.add_arm("never decided")
+    bandit.remove_arm("never decided")
+    for arm in "abc":
+        bandit.learn(bandit.decide([1.0, 0.0], [arm]), 1.0)
+    assert bandit.regret_bound().probability == pytest.approx(0.97)
+    bandit.remove_arm("c")
+    bandit.remove_arm("b")
+    for one in (bandit, bandit.copy(), op.from_bytes(op.to_bytes(bandit)), bandit.snapshot().bandit()):
+        assert one.regret_bound().probability == pytest.approx(0.97)
+    bandit.learn(bandit.decide([1.0, 0.0], ["c"]), 1.0)  # an ellipsoid more
+    assert bandit.regret_bound().probability == pytest.approx(0.96)
+
+
 def test_an_arm_that_was_drawn_evenly_costs_up_to_the_largest_upper_bound():
     contexts, _, _ = rounds()
     bandit, want = MAKE["OFUL"](THEORY), 0.0

@@ -17,7 +17,7 @@ import onepass as op
 from counts import repetitions
 from interrupting_signals import Interrupted, alarms
 from onepass.foundation.rw_lock import SharedObject, composite, reading, writing
-from patience import PATIENCE
+from patience import PATIENCE, until
 from thread_games import ASKED, ROWS, SKETCH, run_together, switching
 
 
@@ -109,13 +109,16 @@ def test_a_write_within_a_read_or_a_write_of_the_same_thread_is_refused(outer):
 
 
 def test_readers_do_not_keep_a_writer_out_and_a_writer_keeps_no_reader_out():
-    """Every write lets in all who wait: no reader has less than half of the reads that writes left room for."""
+    """Every write lets in all who wait: no reader has less than half of the reads that writes left room for.
+
+    A write ends when all readers wait, so that the machine may keep a thread from running for as long as it likes.
+    """
     one, times, reads, over = Counter(0.0003), repetitions(60, 6000), [0] * 4, threading.Event()
 
     def write():
         try:
             for _ in range(times):
-                one.write()
+                one.write(lambda: until(lambda: len(one.sharing.waiting) == 4, pause=0.0003))
         finally:
             over.set()
 
@@ -130,12 +133,15 @@ def test_readers_do_not_keep_a_writer_out_and_a_writer_keeps_no_reader_out():
 
 
 def test_writers_take_turns():
-    """Who has written goes to the end of the queue: when the first is done, each has written about as often."""
+    """Who has written goes to the end of the queue: when the first is done, each has written about as often.
+
+    A write ends when all others are in the queue, whenever the machine lets them run.
+    """
     one, times, written, over = Counter(0.0003), repetitions(60, 6000), [0] * 4, threading.Event()
 
     def write(i):
         while not over.is_set():
-            one.write()
+            one.write(lambda: until(lambda: len(one.sharing.queue) == 3 or over.is_set(), pause=0.0003))
             written[i] += 1
             if written[i] == times:
                 over.set()
@@ -330,7 +336,7 @@ for _ in range(int(sys.argv[3])):
         there = kind.read(one).tobytes() in known and kind.read(op.from_bytes(op.to_bytes(one))).tobytes() in known
         kind.write(one, 0)
         os._exit(7 if there else 3)
-    end = time.monotonic() + 200.0
+    end = time.monotonic() + 400.0
     while not (found := os.waitpid(child, os.WNOHANG))[0]:
         if time.monotonic() > end:
             os.kill(child, 9)

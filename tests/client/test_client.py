@@ -103,13 +103,15 @@ def test_settings_are_asked_for_and_tried(client):
 
 def test_an_evaluation_is_asked_for_once_looked_at_and_removed(client, lossy):
     news, way = lossy(lambda number: "answer" if number == 1 else None)
+    ids = lambda: {one["id"] for one in client.evaluations()["evaluations"]}  # noqa: E731
+    before = ids()  # of other tests
     policies = [{"name": "uniform", "kind": "uniform"}]
     asked = news.evaluate(policies=policies, id="asked")
     assert (way.sent, asked["id"]) == (2, "asked")
     until(lambda: client.evaluation("asked")["status"] in ("done", "failed"))  # nothing is joined here
-    assert [one["id"] for one in client.evaluations()["evaluations"]] == ["asked"]
+    assert ids() == {*before, "asked"}
     client.delete_evaluation("asked")
-    assert client.evaluations() == {"evaluations": []}
+    assert ids() == before
     with pytest.raises(NotFound, match="EvaluationNotFound"):
         client.evaluation("asked")
     assert client.models()["models"]
@@ -145,6 +147,34 @@ def test_what_cannot_be_sent_is_refused_before_it_is(lossy):
         with pytest.raises(ValueError, match="must be"):
             Client(**{"url": "http://127.0.0.1", "loop": "news", **wrong})
     assert way.sent == 0
+
+
+def test_an_empty_id_or_key_is_sent_as_it_is_and_the_service_refuses_it():
+    bodies, refusal = [], {"error": {"code": "BadRequest", "message": "an id is empty"}}
+
+    def answer(request):
+        bodies.append(json.loads(request.content))
+        return httpx.Response(400, json=refusal)
+
+    with Client("http://127.0.0.1", "news", transport=httpx.MockTransport(answer)) as news:
+        for send in (lambda: news.decide(CONTEXT, ARMS, id=""), lambda: news.outcome("1", 1.0, key="")):
+            with pytest.raises(BadRequest, match="an id is empty"):
+                send()
+    assert bodies[0]["id"] == bodies[1][0]["key"] == ""
+
+
+@pytest.mark.parametrize("key", ["schl\u00fcssel", "a\nb", "a b", "secret\n"])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(key):
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ValueError, match="key must be printable ASCII") as refused:
+            kind("http://127.0.0.1", "news", key)
+        assert key.strip() not in str(refused.value)
+
+
+@pytest.mark.parametrize("wrong", [{"limit": -1}, {"since": -1}])
+def test_a_negative_number_of_records_is_refused(wrong):
+    with Client("http://127.0.0.1", "news") as news, pytest.raises(ValueError, match="must be at least 0, got"):
+        list(news.log(**wrong))
 
 
 @pytest.mark.parametrize("what", ["request", "answer", "stopping", "proxy"])
@@ -279,7 +309,7 @@ def test_the_commands_of_the_pages_run(service, tmp_path):
     """As they stand, but for the address; curl reads from a file of its own which key to send."""
     said = f'header = "authorization: Bearer {service.key}"\nsilent\nshow-error\nfail-with-body\n'
     (tmp_path / ".curlrc").write_text(said)
-    pages = ("client.md", "service.md", "service_evaluations.md")
+    pages = ("client_shell.md", "service.md", "service_evaluations.md")
     blocks = [block for page in pages for block in examples(page, "sh")]
     commands = [found for block in blocks for found in re.findall(r"^curl .*(?:\n[ }\]].*)*", block, re.M)]
     assert len(commands) > 10

@@ -7,7 +7,7 @@ import pytest
 import onepass as op
 from counts import repetitions as often
 from experiments import Scripted, Staircase, Until
-from local_ray import local_ray
+from local_ray import kill, local_ray
 from onepass import evaluation as ev
 from onepass.cluster import Replicas, ShardedBandit, evaluate, fit
 from onepass.lab import Experiment, ExperimentError, Policy, run
@@ -30,7 +30,7 @@ def test_actors_that_are_killed_while_they_learn_come_back(ray, tmp_path):
     strikes = set(rng.choice(np.arange(2, rounds), kills, replace=False).tolist())
     for seq in range(1, rounds + 1):
         if seq in strikes:
-            ray.kill(bandit.supervisor.members[int(rng.integers(2))].shard)
+            kill(ray, bandit.supervisor.members[int(rng.integers(2))].shard)
         bandit.learn(*batch(seq), seq=seq)
     assert_same(bandit, rounds)
     assert bandit.supervisor.recovered == kills
@@ -50,7 +50,7 @@ def test_workers_of_a_stream_that_are_killed_while_they_learn_come_back(ray):
     with Replicas(op.OFUL(dim=4, reg=reg), often(1, 3), merge_every=25, ray="local") as stream:
         for place, rows in enumerate(x):
             if place in strikes:
-                ray.kill(rng.choice(list(stream.supervisor.members.values())).shard)
+                kill(ray, rng.choice(list(stream.supervisor.members.values())).shard)
             stream.learn(rows, rows.sum(1))
         found = stream.merge()
     whole = np.vstack(x)

@@ -1,4 +1,7 @@
-"""With Ray's own Serve and Data: replicas that decide while their keeper is killed, data sets that are learned."""
+"""With Ray's own Serve and Data: replicas that decide while their keeper is killed, data sets that are learned.
+
+The replicas are made as on docs/cluster_serving.md.
+"""
 
 import json
 from importlib.util import find_spec

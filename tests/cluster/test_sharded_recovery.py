@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from counts import repetitions as often
 from onepass.cluster import ShardedBandit, ShardLost
+from onepass.cluster.journal import Journal
 from sharded_driver import DIM, assert_same, batch, recipe
 
 DRIVER = Path(__file__).parents[1] / "sharded_driver.py"
@@ -115,6 +116,23 @@ def test_a_full_disk_raises_and_when_it_has_room_again_nothing_is_lost_or_double
     assert_same(bandit, 4)
     bandit.close()
     check_reopened(tmp_path, 4)
+
+
+def test_an_imported_arm_that_could_not_be_written_is_written_before_the_next_change(tmp_path, monkeypatch):
+    one, x = recipe(), np.arange(1.0, DIM + 1.0)
+    one.learn(x, 1.0, "moved")
+    bandit = ShardedBandit(recipe(), folder=tmp_path)
+    bandit.add_arm("moved")
+    with monkeypatch.context() as full:
+        full.setattr(Journal, "write_checkpoint", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space"):
+                bandit.import_arm("moved", one.model.export_arm("moved"), seq=2)
+    bandit.learn(x, 1.0, "other")
+    bandit.close()
+    with ShardedBandit.open(tmp_path) as again:
+        assert again.seq == 3
+        assert again.model.rows_of("moved") == 1
 
 
 def test_a_folder_is_open_in_one_place(tmp_path):

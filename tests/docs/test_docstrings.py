@@ -47,11 +47,13 @@ NAMES = {
 PUBLIC = [entry for name, thing in NAMES.items() for entry in callables(name, thing)]
 
 
-@pytest.mark.parametrize(("name", "called", "text"), PUBLIC, ids=[name for name, _, _ in PUBLIC])
-def test_every_argument_is_named_in_the_docstring(name: str, called: Any, text: str) -> None:
-    assert text, f"{name} has no docstring"
-    unnamed = [argument for argument in arguments(called) if not re.search(rf"\b{argument}\b", text)]
-    assert unnamed == [], f"{name}: {text}"
+def test_every_argument_is_named_in_the_docstring() -> None:
+    assert [name for name, _, text in PUBLIC if not text] == []
+    unnamed = [
+        f"{name}: {argument}" for name, called, text in PUBLIC for argument in arguments(called)
+        if not re.search(rf"\b{argument}\b", text)
+    ]  # fmt: skip
+    assert unnamed == []
 
 
 def test_the_field_of_every_record_is_explained() -> None:
@@ -109,7 +111,7 @@ def test_a_class_says_of_every_argument_what_it_is_and_its_default(name: str) ->
 ARRAYS = {"rows", "contexts", "rewards", "X", "y", "x", "z", "b"}
 
 
-@pytest.mark.parametrize(("name", "called", "text"), PUBLIC, ids=[name for name, _, _ in PUBLIC])
-def test_what_takes_arrays_says_their_shapes(name: str, called: Any, text: str) -> None:
-    if ARRAYS.intersection(arguments(called)):
-        assert re.search(r"\(\w+(, \w+)*,?\)|shapes as in the class", text), text
+def test_what_takes_arrays_says_their_shapes() -> None:
+    taking = [(name, text) for name, called, text in PUBLIC if ARRAYS.intersection(arguments(called))]
+    assert len(taking) > 100
+    assert [name for name, text in taking if not re.search(r"\(\w+(, \w+)*,?\)|shapes as in the class", text)] == []

@@ -12,6 +12,7 @@ import onepass as op
 from counts import LONG
 from onepass import cli
 from onepass.client import Client
+from patience import PATIENCE
 from service_process import RunningService
 
 PAGE = Path(__file__).parents[2] / "docs" / "dsjson.md"
@@ -39,7 +40,7 @@ def test_the_page_from_dsjson_to_a_service_runs(tmp_path, monkeypatch, capsys):
             assert not done.value.code, capsys.readouterr().err
             told[" ".join(words[:2])] = capsys.readouterr().out
     assert op.load("learned.safetensors").n_learned == 200
-    assert len(names["log"]) == 200
+    assert names["result"].rows == 200
     assert {"log import", "evaluate clicks.dsjson", "log replay", "log verify"} == told.keys()
     with pytest.raises(SystemExit):
         cli.main(shlex.split("log import past.sqlite clicks.dsjson --loop shop --default-reward 0 --json"))
@@ -54,6 +55,6 @@ def serve(words):
     served = RunningService(Path("data"), Path("shop.toml"))
     try:
         arms = {"article 1": {"topic": "sport"}, "article 2": {"topic": "news"}}
-        assert Client(served.address, "shop", timeout=60.0).decide({"age": 30}, arms).arm in arms
+        assert Client(served.address, "shop", timeout=PATIENCE).decide({"age": 30}, arms).arm in arms
     finally:
         assert served.stop() == 0

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import numpydoc.validate
-import pytest
 
 import onepass
 
@@ -36,11 +35,15 @@ def is_ours(thing: Any) -> bool:
 
 
 def members(path: str, cls: type) -> Iterator[tuple[str, Any]]:
-    """Yield the public methods and properties that a class defines itself."""
+    """Yield the public methods and properties that a class defines itself.
+
+    Methods that another package adds to the class are left out, such as scikit-learn's `set_fit_request`.
+    """
     for attribute, member in vars(cls).items():
         if attribute.startswith("_") or attribute in getattr(cls, "_fields", ()):
             continue
-        if isinstance(member, property) or inspect.isfunction(getattr(cls, attribute)):
+        found = getattr(cls, attribute)
+        if isinstance(member, property) or (inspect.isfunction(found) and is_ours(found)):
             yield f"{path}.{attribute}", member
 
 
@@ -72,6 +75,17 @@ def errors_of(path: str) -> list[tuple[str, str]]:
 CHECKED = [path for path, _ in public_objects() if not path.startswith(PENDING)]
 
 
-@pytest.mark.parametrize("path", CHECKED)
-def test_a_public_docstring_passes_numpydoc(path: str) -> None:
-    assert errors_of(path) == []
+def test_public_docstrings_pass_numpydoc() -> None:
+    assert len(CHECKED) > 1000
+    assert {path: errors for path in CHECKED if (errors := errors_of(path))} == {}
+
+
+def test_the_summary_of_a_property_has_no_colon() -> None:
+    """The site would show what stands before the colon as the property's type."""
+    summaries = {
+        path: (inspect.getdoc(thing) or "").partition("\n\n")[0]
+        for path, thing in public_objects()
+        if isinstance(thing, property)
+    }
+    assert len(summaries) > 100
+    assert [path for path, summary in summaries.items() if ":" in summary] == []

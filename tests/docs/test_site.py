@@ -85,16 +85,18 @@ def test_a_class_without_members_or_with_named_ones_shows_no_inherited_ones():
 
 RUN = {  # by which test the blocks of Python of a page run
     "test_documents": "ab_test cluster cluster_shards decisions exploration faq features first_loop forgetting frames"
-    " heavy_tails how/budgets how/heavy_tails how/linear how/sketches"
-    " kernel_bandits kernel_learners lists log pending_rewards recommender safe_baseline saving sketches tasks tour"
-    " warm_start which",
+    " concepts/regret_bound decisions_slots features_records heavy_tails how/budgets how/heavy_tails how/kernel_bandits"
+    " how/linear how/sketches kernel_bandits kernel_learners lists lists_one_reward log log_archive pending_rewards"
+    " recommender reference/estimators safe_baseline saving sketches tasks tour warm_start which",
     "test_site_examples": "adapters clicks evaluation formats late_conversions merging news personalizer processes"
+    " late_conversions/cut_logs"
     " recommended route_prompts systems systems_control threads tuning",
     "test_client": "client",
     "test_dsjson_page": "dsjson",
     "test_experiment_own": "experiments",
     "test_explanations": "explanations explanations_kernels",
     "test_feature_map_skeleton": "contributing/feature_map feature_maps",
+    "test_ray_serve_and_data": "cluster_serving",
     "test_skeletons": "contributing/design contributing/estimator contributing/exploration_rule",
     "test_toy_model": "contributing/model",
 }

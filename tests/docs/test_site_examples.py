@@ -47,9 +47,19 @@ NEEDS = {  # packages of others, which `make test` does without
     "route_prompts": "litellm",
     "tuning": "optuna",
 }
-CHEAP = ["clicks", "formats", "late_conversions", "news", "processes", "systems", "systems_control"]
+CHEAP = [
+    "clicks",
+    "formats",
+    "late_conversions",
+    "late_conversions/cut_logs",
+    "news",
+    "processes",
+    "systems",
+    "systems_control",
+]
 ALL = [
     *("adapters", "clicks", "evaluation", "formats", "late_conversions", "merging", "news", "processes"),
+    "late_conversions/cut_logs",
     *("recommended", "route_prompts", "systems", "systems_control", "threads", "tuning"),
 ]
 HERE = [page for page in repetitions(CHEAP, ALL) if page not in NEEDS or find_spec(NEEDS[page])]

@@ -146,6 +146,16 @@ def test_the_error_bound_is_above_the_error_and_infinite_once_a_row_is_too_long(
     assert system.radius() == system.error_bound() == np.inf
 
 
+@pytest.mark.parametrize("kind", ["huber", "adaptive-huber"])
+def test_nothing_is_proved_after_more_transitions_than_the_horizon(kind):
+    theory = op.Theory(noise=0.5, parameter_bound=1.0, row_bound=10.0)
+    system = SystemIdentification(1, 1, estimator=kind, nu=0.5, horizon=3, theory=theory)
+    system.learn(np.ones((3, 1)), np.ones((3, 1)), np.ones((3, 1)))
+    assert np.isfinite([system.radius(), system.error_bound()]).all()
+    system.learn([1.0], [1.0], [1.0])
+    assert (system.radius(), system.error_bound(), system.ellipsoid().radius) == (np.inf, np.inf, np.inf)
+
+
 def test_a_system_without_inputs_is_an_autoregression():
     rng = np.random.default_rng(0)
     a, b = draw_system(rng, inputs=0)

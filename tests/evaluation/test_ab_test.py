@@ -121,6 +121,33 @@ def test_a_tolerance_stops_between_arms_that_hardly_differ_and_without_one_they_
     assert "; go on" in exact.answer.sentence
 
 
+def test_the_sentence_says_only_what_the_limits_prove_if_the_arms_change_after_the_stop():
+    study, rng, rates = op.ABTest(None, ["a", "b"], seed=0), np.random.default_rng(0), np.array([0.2, 0.8])
+    while study.stopped_at is None or study.answer.leader == "b":
+        arms = rng.choice(2, 50, p=study.probabilities)
+        study.learn_rows(arms, (rng.random(50) < rates[arms]) * 1.0, study.probabilities)
+        rates = np.array([0.2, 0.8] if study.stopped_at is None else [0.8, 0.2])
+    answer = study.answer
+    lower = answer.contrasts[0].limits.lower
+    assert lower < 0.0
+    assert answer.enough
+    said = (
+        f"a is at most {-100.0 * lower:.3g} points worse than any other arm; you could stop at {study.stopped_at} rewa"
+    )
+    assert answer.sentence.startswith(said)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_an_experiment_stops_with_the_first_reward_after_which_the_answer_is_enough(seed):
+    study, rng = op.ABTest(None, ["a", "b"], seed=seed), np.random.default_rng(seed)
+    while study.stopped_at is None:
+        assert not study.answer.enough
+        decision = study.decide()
+        study.learn(decision, float(rng.random() < (0.55 if decision.arm == "b" else 0.3)))
+    assert study.answer.enough
+    assert study.stopped_at == study.n_learned
+
+
 def test_wrong_stops_are_as_rare_as_promised_when_all_arms_are_equal():
     games = repetitions(30, 500)
     wrong = 0
@@ -185,6 +212,15 @@ def test_a_saved_experiment_goes_on_bit_for_bit_and_replays(tmp_path, with_bandi
     assert advance(make(), 0, 160) == expected
 
 
+@pytest.mark.parametrize("names", [[("de", 1), ("fr", 2)], [np.int64(3), np.str_("b")]])
+def test_an_experiment_between_tuples_or_numpy_names_is_saved_and_copied(names):
+    study = op.ABTest(None, names)
+    decision = study.decide(id="1")
+    for again in (op.from_bytes(op.to_bytes(study)), study.copy()):
+        assert again.arms == tuple(names)
+        again.learn(op.Decision.from_dict(json.loads(json.dumps(decision.to_dict()))), 1.0)
+
+
 def test_later_decisions_of_a_subject_get_its_arm_and_do_not_count():
     study = op.ABTest(None, ["a", "b"], seed=0)
     first = study.decide(subject="user")
@@ -197,6 +233,14 @@ def test_later_decisions_of_a_subject_get_its_arm_and_do_not_count():
         study.learn(later, 0.0)
     assert study.contrasts() == sums
     assert {study.decide(subject=f"user {i}").arm for i in range(30)} == {"a", "b"}
+
+
+def test_a_bandit_may_serve_one_experiment_after_another():
+    bandit = op.LinUCB(dim=1, model="disjoint")
+    for _ in range(2):
+        study = op.ABTest(bandit, ["a", "b"])
+        study.learn(study.decide([1.0]), 1.0)
+    assert bandit.n_learned == 2
 
 
 def test_what_does_not_belong_to_an_experiment_is_refused():
@@ -214,6 +258,7 @@ def test_what_does_not_belong_to_an_experiment_is_refused():
         (lambda: op.ABTest(op.OFUL(dim=2), ["a", "b"]), "named arms"),
         (lambda: study.learn_rows(np.array([2]), np.array([1.0]), [0.5, 0.5]), "places"),
         (lambda: study.learn_rows(np.array([1]), np.array([1.0]), [1.0, 0.0]), "probabilities"),
+        (lambda: study.learn_rows(np.array([0]), np.array([0.0]), np.array([2.0, -1.0])), "must be at least 0, add up"),
     ]:
         with pytest.raises(ValueError, match=words):
             call()

@@ -8,7 +8,7 @@ import pytest
 import onepass as op
 from counts import repetitions
 from onepass.evaluation import evaluate_actions
-from onepass.evaluation.actions import BANDWIDTH
+from onepass.evaluation.actions import BANDWIDTH, EPSILON
 from onepass.model.interval.interval import CELLS
 
 ACTIONS = op.Interval(4.0, 40.0, log=True)
@@ -102,6 +102,8 @@ def test_calls_that_do_not_fit_are_refused():
     ):
         with pytest.raises(ValueError, match=said):
             evaluate_actions(*arguments)
-    for bandwidth in (0.0, -1.0, 1.5, np.nan):
+    for bandwidth in (0.0, 1e-17, -1.0, 1.5, np.nan):
         with pytest.raises(ValueError, match="bandwidth"):
             evaluate_actions(decisions, rewards, [9.0] * 5, bandwidth=bandwidth)
+    for action in (4.0, 9.0, 40.0):
+        assert evaluate_actions(decisions, rewards, [action] * 5, bandwidth=EPSILON).bound >= 1.0

@@ -1,5 +1,7 @@
 """Comparing policies on a log: nobody worse is called better, limits at any time, limits of a fixed sample."""
 
+import weakref
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -273,3 +275,43 @@ def test_an_honest_log_whose_weights_are_all_the_same_is_not_refused():
     assert ev.diagnose(np.full(1_000, 1.0 / 0.999)).verdict == "ok"
     assert ev.diagnose(np.full(20_000, 1.0 / 0.999)).verdict == "refused"  # 20 rows of the rest are missing
     assert ev.diagnose(np.full(1_000, 0.999)).verdict == "refused"
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("present", [None, 0, "one"])
+def test_blocks_are_compared_as_one_log_is_and_are_not_kept(known, present):
+    rng, p = np.random.default_rng(8), (0.5, 0.3, 0.1, 0.1)
+    log = played(rng, 25_000, p, (0.2, 0.5, 0.4, 0.1), known=known, contexts=True)
+    bandit = op.OFUL(dim=1, model="disjoint", seed=0)
+    bandit.learn(log.contexts[:200], log.rewards[:200], arm=log.arms[:200])
+    policies = {"bandit": bandit, "uniform": "uniform", "two": [0.0, 0.0, 1.0, 0.0], "even": ev.ConstantPolicy(1)}
+    present = {None: None, 0: ev.ConstantPolicy(0), "one": [0.1, 0.1, 0.8, 0.0]}[present]
+    kept = []
+
+    def blocks():
+        for block in log.blocks(10_000):
+            assert not any(one() is not None for one in kept[:-1])
+            kept.append(weakref.ref(block))
+            yield block
+
+    found = ev.compare(blocks(), policies, present=present)
+    assert found == ev.compare(log, policies, present=present)
+    assert (len(kept), found.rows) == (3, 25_000)
+
+
+def test_blocks_may_have_arms_that_earlier_ones_did_not():
+    rng = np.random.default_rng(9)
+    two, three = (played(rng, 500, p, np.full(len(p), 0.5)) for p in ((0.5, 0.5), (0.4, 0.4, 0.2)))
+    found = ev.compare([two, three], {"even": "uniform"})
+    assert found.differences[0].diagnosis.unsupported == 0.0
+    assert found.rows == 1_000
+
+
+def test_blocks_have_no_model_and_must_have_a_row():
+    log = played(np.random.default_rng(9), 50, (0.5, 0.5), (0.5, 0.5), contexts=True)
+    with pytest.raises(ValueError, match="log must be a Log for an adjustment"):
+        ev.compare(log.blocks(10), {"even": "uniform"}, model=ev.RidgeModel())
+    with pytest.raises(ValueError, match="at least one row"):
+        ev.compare([], {"even": "uniform"})
+    with pytest.raises(ValueError, match="at least one row"):
+        ev.compare(log[:0], {"even": "uniform"})

@@ -1,11 +1,13 @@
 """Evaluating policies on logs: columns, policies of all kinds, verdicts, comparisons, policies that learn."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 import onepass as op
 from onepass import evaluation as ev
+from onepass.evaluation.reward_models import RegressorModel
 from onepass.evaluation.reward_range import Range
 
 MEAN = np.array([0.2, 0.5, 0.4])
@@ -214,6 +216,11 @@ COLUMNS = {"arms": [0, 1], "rewards": [0.0, 1.0], "propensities": [0.5, 0.5]}
         ({"rewards": [np.inf, 0.0]}, "rewards must be finite"),
         ({"contexts": [[1.0]]}, "contexts must have one entry a row"),
         ({"distributions": [[0.5, 0.5], [0.9, 0.1]]}, "distributions must have the propensities"),
+        ({"distributions": [[0.5, 0.5], [7.0, 0.5]]}, "distributions must be probabilities that .* row 1"),
+        ({"distributions": [[0.5, 0.5], [-3.0, 0.5]]}, "distributions must be probabilities"),
+        ({"distributions": [[0.5, 0.9], [0.5, 0.5]]}, "distributions must be probabilities that .* row 0"),
+        ({"distributions": [[0.5, np.nan], [0.5, 0.5]]}, "distributions must be probabilities"),
+        ({"distributions": [[0.5, np.inf], [0.5, 0.5]]}, "distributions must be probabilities"),
         ({"slots": [0, -3]}, "slots must be 2 integers"),
     ],
 )
@@ -230,6 +237,7 @@ def test_columns_that_do_not_fit_are_refused(changed, said):
         ({"policy": lambda x: x}, "contexts must be in the log"),
         ({"reward_range": (0.0, 0.5)}, "rewards must be within reward_range"),
         ({"reward_range": (1.0, 0.0)}, "must have its least reward first"),
+        ({"reward_range": (-1e308, 1e308)}, "reward_range must have a finite width"),
         ({"level": 1.0}, "level must be above 0 and below 1"),
         ({"weight_bound": 0.5}, "weight_bound must be at least 1"),
         ({"estimators": ["best"]}, "estimators must be one of"),
@@ -239,3 +247,93 @@ def test_columns_that_do_not_fit_are_refused(changed, said):
 def test_wrong_questions_are_refused(options, said):
     with pytest.raises(ValueError, match=said):
         ev.evaluate(ev.Log(**COLUMNS), **{"policy": [0.5, 0.5], **options})
+
+
+@pytest.mark.parametrize("model", [ev.RidgeModel(), RegressorModel(DecisionTreeRegressor(max_depth=2))])
+def test_a_reward_model_may_be_used_again(model):
+    log = simulated(600, contexts=True)
+    found = [ev.evaluate(log, [0.2, 0.2, 0.6], model=model).estimates["dr"].value for _ in range(2)]
+    many = [ev.evaluate_many(log, {"a": [0.2, 0.2, 0.6]}, model=model)["a"].estimates["dr"].value for _ in range(2)]
+    assert found[0] == found[1]
+    assert many[0] == many[1]
+    assert not model.is_fitted
+
+
+@pytest.mark.parametrize("arms", [3, 5, 6, 7, 10])
+@pytest.mark.parametrize("digits", [7, 8, "float32"])
+def test_even_propensities_may_be_rounded_to_single_precision(arms, digits):
+    rng = np.random.default_rng(arms)
+    p = np.full(500, 1 / arms, np.float32) if digits == "float32" else np.full(500, round(1 / arms, digits))
+    log = ev.Log(arms=rng.integers(arms, size=500), rewards=rng.integers(2, size=500), propensities=p, n_arms=arms)
+    found = ev.evaluate(log, "uniform", estimators=["ips"])
+    assert (found.verdict, found.bound_known) == ("ok", True)
+
+
+@pytest.mark.parametrize("policy", ["always:7", "7", ev.ConstantPolicy(7)])
+def test_a_policy_that_always_chooses_an_arm_that_the_log_does_not_have_is_refused(policy):
+    log = simulated(60)
+    for ask in (
+        lambda log: ev.evaluate(log, policy, estimators=["ips"]),
+        lambda log: ev.evaluate_many(log, {"a": "uniform", "b": policy}, estimators=["ips"]),
+        lambda log: ev.compare(log, {"a": "uniform", "b": policy}),
+        lambda log: ev.compare(log, {"a": "uniform"}, present=policy),
+    ):
+        for blocks in (log, log.blocks(20)):
+            with pytest.raises(ValueError, match=r"policy must choose an arm of the log, got '?(always:)?7"):
+                ask(blocks)
+    with pytest.raises(ValueError, match="policy must choose an arm of the log"):
+        ev.evaluate_slates(ev.Log(**COLUMNS, slots=[0, 1]), policy)
+
+
+def test_an_arm_may_begin_in_a_later_block():
+    first = ev.Log(arms=[0, 1], rewards=[0.0, 1.0], propensities=[0.5, 0.5])
+    second = ev.Log(arms=[0, 1, 2], rewards=[0.0, 1.0, 1.0], propensities=[1 / 3] * 3)
+    one = ev.evaluate([first, second], "always:2", estimators=["ips"]).diagnosis
+    many = ev.evaluate_many([first, second], {"a": "always:2"}, estimators=["ips"])["a"].diagnosis
+    assert one.mean_weight == many.mean_weight == 1.0
+
+
+def test_an_arm_has_support_if_any_block_chose_it():
+    rng = np.random.default_rng(0)
+    arms = np.concatenate([np.zeros(10_000, int), rng.integers(300, size=10_000), np.arange(300)])
+    log = ev.Log(arms=arms, rewards=np.zeros(20_300), propensities=np.full(20_300, 1 / 300))
+    assert ev.evaluate(log, "uniform", estimators=["ips"]).diagnosis.unsupported == 0.0
+    lists = ev.Log(**{"arms": arms, "rewards": log.rewards, "propensities": log.propensities, "slots": arms * 0})
+    assert ev.evaluate_slates(lists, "uniform").slots[0].diagnosis.unsupported == 0.0
+    never = np.arange(301) == 300
+    wide = ev.Log(arms=arms, rewards=log.rewards, propensities=log.propensities, n_arms=301)
+    assert ev.evaluate(wide, 0.5 * never + 0.5 / 301, estimators=["ips"]).diagnosis.unsupported > 0.5
+
+
+def test_decisions_go_by_the_names_of_arms():
+    bandit = op.ContextualBandit(seed=0)
+    orders = [["bad", "good"], ["good", "bad"], ["new", "good"]]
+    decisions = [bandit.decide([1.0], orders[row % 3]) for row in range(90)]
+    log = ev.Log.from_decisions(decisions[:1] + decisions[1:2], [0.0, 0.0])
+    assert (log.names, log.eligible) == (("bad", "good"), None)
+    log = ev.Log.from_decisions(decisions, [float(one.arm == "good") for one in decisions])
+    assert log.names == ("bad", "good", "new")
+    assert [log.names[arm] for arm in log.arms] == [one.arm for one in decisions]
+    assert log.eligible[:3].tolist() == [[True, True, False], [True, True, False], [False, True, True]]
+    for row, one in enumerate(decisions):
+        assert log.distributions[row, [log.names.index(name) for name in one.candidates]].tolist() == [
+            *one.probabilities
+        ]
+    assert log.rewards[log.arms == 1].all()
+    rows = [op.Bandit(op.Ridge(op.Exact(dim=2)), op.EpsilonGreedy(0.5)).decide(np.ones((n, 2))) for n in (2, 3)]
+    assert ev.Log.from_decisions(rows, [0.0, 1.0]).eligible.tolist() == [[True, True, False], [True] * 3]
+
+
+def test_integers_in_a_column_of_objects_are_indices():
+    arms = np.arange(12).astype(object)
+    log = ev.Log(arms=arms, rewards=np.arange(12.0), propensities=np.full(12, 1 / 12))
+    assert log.names is None
+    assert log.arms.tolist() == list(range(12))
+    assert ev.Log(arms=arms, rewards=log.rewards, propensities=log.propensities, names=range(12)).names[2] == "2"
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+@pytest.mark.parametrize("column", [list, lambda arms: np.array(arms, object), pd.Series])
+def test_a_missing_arm_has_no_name(missing, column):
+    with pytest.raises(ValueError, match=r"arms must be an index or a name in every row, got (None|nan) in row 1"):
+        ev.Log(arms=column(["a", missing, "b"]), rewards=[0.0] * 3, propensities=[0.5] * 3)

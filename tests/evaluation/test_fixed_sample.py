@@ -6,7 +6,7 @@ from scipy import stats
 
 from counts import repetitions
 from onepass import evaluation as ev
-from onepass.evaluation.fixed_sample import adjusted_gain, gain_interval, logger_change
+from onepass.evaluation.fixed_sample import LoggerChange, adjusted_gain, gain_interval, logger_change
 
 Z = stats.norm.isf(0.025)
 
@@ -103,6 +103,10 @@ def test_a_logger_that_learned_is_flagged_and_gets_no_fixed_sample():
                 distributions=p if known else None,
             )  # fmt: skip
             assert logger_change(log) is learned
+            change = LoggerChange()
+            for block in log.blocks(300):
+                change.add(block)
+            assert change.has_changed is learned
             compared = ev.compare(log, {"b": [0.0, 1.0]}, present=[1.0, 0.0])
             assert (compared.differences[0].fixed_sample is None) is learned
             assert ("the logging policy may have learned" in str(compared)) is learned

@@ -144,3 +144,88 @@ def test_notebooks_show_tables_with_all_text_escaped():
     assert "&lt;b&gt;banner" in shown
     assert "<b>banner" not in shown
     assert shown.count("<table>") == 3
+
+
+def test_rows_whose_probabilities_are_none_are_dirty():
+    frame = {"arm": ["a", "b"] * 4, "reward": [0, 1] * 4, "propensity": [0.5] * 8, "a": [0.5] * 8, "b": [0.5] * 8}
+    frame["b"][0] = 7.0
+    frame["b"][2] = -3.0
+    frame["b"][4] = 0.9
+    frame["b"][6] = None
+    frame["a"][1], frame["b"][1] = 0.4, 0.6
+    log = ev.Log.from_frame(frame, probabilities=["a", "b"], bad="skip")
+    assert [tuple(one) for one in log.dirty] == [
+        (0, "b is no probability from 0 to 1", 7.0),
+        (1, "the propensity is not the probability of the chosen arm", 0.5),
+        (2, "b is no probability from 0 to 1", -3.0),
+        (4, "a, b do not add up to 1", 1.4),
+        (6, "b is missing", None),
+    ]
+    assert log.distributions.tolist() == [[0.5, 0.5]] * 3
+    with pytest.raises(ValueError, match="probabilities must be a column for each of 2 arms"):
+        ev.Log.from_frame(frame, probabilities=["a"], bad="skip")
+
+
+def test_probabilities_may_be_rounded_to_two_digits():
+    frame = {"arm": ["a", "b", "c"], "reward": [0, 1, 1], "propensity": [0.33] * 3} | dict.fromkeys("abc", [0.33] * 3)
+    assert len(ev.Log.from_frame(frame, probabilities=["a", "b", "c"])) == 3
+
+
+def test_an_empty_cell_makes_no_other_names_of_arms_that_are_numbers():
+    frame = pd.DataFrame({"arm": [10, None, 20], "reward": [0, 1, 1], "propensity": [0.5] * 3})
+    log = ev.Log.from_frame(frame, arms=[10, 20], bad="skip")
+    assert (log.names, log.arms.tolist()) == (("10", "20"), [0, 1])
+    assert [tuple(one)[:2] for one in log.dirty] == [(1, "arm is missing")]
+
+
+def test_pools_keep_what_policies_read():
+    columns = {"page": ["a", "b"] * 20, "bought": [0, 1] * 20, "p": [0.5] * 40, "device": ["phone", "desk"] * 20}
+    log = ev.Log.from_frame(columns, arm="page", reward="bought", propensity="p", context="device")
+    pool = ev.pool_logs([log, log], ["uniform", "uniform"])
+    assert [one.context for one in pool.requests] == [one.context for one in log.requests] * 2
+    policy = ev.RowPolicy(lambda row: "a" if row["device"] == "phone" else "b")
+    np.testing.assert_array_equal(policy.action_probabilities(pool), np.tile([[1.0, 0.0], [0.0, 1.0]], (40, 1)))
+    columns = {"arms": [0, 1] * 20, "rewards": [0.0] * 40, "propensities": [0.5] * 40, "n_arms": 3}
+    offered = ev.Log(**columns, eligible=np.tile([True, True, False], (40, 1)))
+    pool = ev.pool_logs([offered, ev.Log(**columns | {"propensities": [1 / 3] * 40})], ["uniform", np.full(3, 1 / 3)])
+    assert pool.eligible.tolist() == [[True, True, False]] * 40 + [[True] * 3] * 40
+
+
+SMALL = {"arm": ["a", "b"] * 2, "reward": [0, 1, 1, 0], "propensity": [0.5] * 4}
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_are_times_in_every_unit(unit):
+    when = pd.to_datetime(pd.Series(["2024-01-01", "2025-01-01", None, "2026-01-01"])).astype(f"datetime64[{unit}]")
+    log = ev.Log.from_frame(pd.DataFrame(SMALL).assign(when=when, ago=when - when[0]), context="when", bad="skip")
+    assert [row.context["when"].year for row in log.requests] == [2024, 2025, 2026]
+    assert [cell.days for cell in log.columns["ago"]] == [0, 366, 731]
+    assert [tuple(one)[:2] for one in log.dirty] == [(2, "when is missing")]
+
+
+@pytest.mark.parametrize("arm", [np.inf, 1e300, -np.inf])
+def test_a_number_that_is_no_index_is_dirty(arm):
+    log = ev.Log.from_frame(pd.DataFrame(SMALL | {"arm": [0, 1, arm, 1]}), bad="skip")
+    assert (log.n_arms, [tuple(one) for one in log.dirty]) == (2, [(2, "arm is no index from 0", arm)])
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "said"),
+    [
+        (pd.concat([pd.DataFrame(SMALL)] * 2, axis=1), {}, "frame must have each column once, got 'arm'"),
+        (SMALL, {"context": []}, "context must name at least one column"),
+        (SMALL, {"reward_range": (0.0, np.nan)}, "reward_range must have its least reward first"),
+        (SMALL, {"reward_range": (1.0, 0.0)}, "reward_range must have its least reward first"),
+        (SMALL | {"reward": ["0", "1_0", "1", "0"]}, {}, "reward is not a number: '1_0'"),
+    ],
+)
+def test_wrong_frames_and_questions_are_refused(frame, options, said):
+    with pytest.raises(ValueError, match=said):
+        ev.Log.from_frame(frame, **options)
+
+
+def test_a_log_with_other_rewards_still_knows_its_dirty_rows():
+    log = ev.Log.from_frame(SMALL | {"reward": [0, None, 1, 0]}, bad="skip")
+    again = log.with_rewards(log.rewards)
+    assert (again.dirty, log[:2].dirty) == (log.dirty, None)
+    assert ev.compare(again, {"a": "a"}, present="b", planned=4).rows == 4

@@ -319,6 +319,29 @@ def test_a_decision_that_waits_keeps_its_share_when_it_is_asked_for_again():
     assert np.array_equal(again.probabilities, m)
 
 
+@pytest.mark.parametrize("by", ["evidence", "model"])
+def test_the_decision_that_is_learned_counts_where_an_id_is_repeated(by):
+    rows, rewards, _ = make_world(5, 100, 0.0)
+    guarded = Guarded(make_bandit(), "a", loss=0.3, by=by)
+    play(guarded, rewards, rows)
+    context = np.array([0.0, 0.1, 0.11])
+    first = guarded.decide(context, ARMS, id="again")
+    for _ in range(200):  # the baseline's arm becomes the best one
+        guarded.bandit.learn(context, 3.0, arm="a")
+    second = guarded.decide(context, ARMS, id="again")
+    assert (first.arm != "a", second.arm) == (True, "a")
+    alone = op.from_bytes(op.to_bytes(guarded))
+    before = guarded.report()
+    guarded.learn(second, 1.0)
+    alone.learn(first, 1.0)
+    assert guarded.report().deviations == before.deviations - 1
+    assert guarded.report().baseline == pytest.approx(
+        before.baseline, abs=0.1
+    )  # now 1 in a hit, and 1 in a miss before
+    assert alone.report().deviations == before.deviations
+    assert alone.report().baseline == before.baseline
+
+
 def test_names_of_arms_that_are_tuples_come_back_from_a_file():
     arms = [("a", ("b", 1)), "c"]
     guarded = Guarded(make_bandit(), arms[0])
@@ -326,10 +349,33 @@ def test_names_of_arms_that_are_tuples_come_back_from_a_file():
     assert twin.decide([1.0, 0.0, 0.0], arms).arm == arms[0]
 
 
+def test_the_largest_reward_of_a_range_is_learned_though_its_width_is_rounded():
+    for least, largest in ((0.2, 0.9), (-0.1, 0.2), (0.1, 0.3)):
+        guarded = Guarded(make_bandit(), "a", reward_range=(least, largest))
+        for one in (guarded, op.from_bytes(op.to_bytes(guarded))):
+            one.learn(one.decide([1.0, 0.0, 0.0], ARMS), largest)
+            assert one.report().reward == largest - least
+            with pytest.raises(ValueError, match="reward must be from"):
+                one.learn(one.decide([1.0, 0.0, 0.0], ARMS), np.nextafter(largest, 2.0))
+
+
+def test_arms_and_eligible_arms_may_be_iterators():
+    guarded = Guarded(make_bandit(), "a")
+    assert guarded.decide([1.0, 0.0, 0.0], iter(ARMS), eligible=iter(["a", "b"])).arm == "a"
+
+
 BAD = {
     "bandit must be a Bandit": lambda: Guarded("a", "b"),
     "baseline must be an arm": lambda: Guarded(make_bandit(), ["a"]),
     "loss must be above 0 and below 1": lambda: Guarded(make_bandit(), "a", loss=1.0),
+    "reward_range must be \\(least, largest\\)": lambda: Guarded(make_bandit(), "a", reward_range=5),
+    "reward_range must be .*got \\(0,\\)": lambda: Guarded(make_bandit(), "a", reward_range=(0,)),
+    "its least reward first, got \\(0, 0\\)": lambda: Guarded(make_bandit(), "a", reward_range=(0, 0)),
+    "its least reward first, got \\(1, 0\\)": lambda: Guarded(make_bandit(), "a", reward_range=(1, 0)),
+    "reward_range must be a finite number, got nan": lambda: Guarded(make_bandit(), "a", reward_range=(np.nan, 1)),
+    "reward_range must be a finite number, got inf": lambda: Guarded(make_bandit(), "a", reward_range=(0, np.inf)),
+    "reward_range must be a finite number, got 'a'": lambda: Guarded(make_bandit(), "a", reward_range=("a", "b")),
+    "reward_range must have a finite width": lambda: Guarded(make_bandit(), "a", reward_range=(-1e308, 1e308)),
     "by must be one of": lambda: Guarded(make_bandit(), "a", by="luck"),
     "certainty must be": lambda: Guarded(make_bandit(), "a", certainty=float("nan")),
     "guardrails must be": lambda: Guarded(make_bandit(), "a", guardrails={"refund": AtMost()}),

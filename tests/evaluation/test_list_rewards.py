@@ -5,6 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+import onepass as op
 from onepass.evaluation import evaluate_list_rewards
 from onepass.evaluation.list_rewards import list_moments, list_probabilities
 
@@ -82,6 +83,7 @@ def test_bad_logs_of_lists_are_refused():
         ([[0, 1]], [1.0], 2.0 * even, [0, 1], "logging"),
         ([[0, 1]], [1.0], even, [0, 1, 2], "target"),
         ([[0, 1]], [1.0], even, [0, 7], "target"),
+        ([[0, 1]], [1.0], even, [1.0, 0.0, 0.0, 0.0, 0.0], "at least 2 arms"),
         ([[0, 1]], [1.0], [0.5, 0.5, 0.0, 0.0, 0.0], [2, 1], "never shows"),
         ([[2, 1]], [1.0], [0.5, 0.5, 0.0, 0.0, 0.0], [0, 1], "probability 0"),
         ([[0, 1, 2]], [1.0], [0.5, 0.5], [0, 1, 2], "at most 2"),
@@ -89,3 +91,12 @@ def test_bad_logs_of_lists_are_refused():
     ):
         with pytest.raises(ValueError, match=match):
             evaluate_list_rewards(np.array(places), rewards, np.array(logging), np.array(target))
+
+
+@pytest.mark.parametrize(("rule", "fits"), [(op.Softmax(0.3, uniform_share=0.0), True), (op.EpsilonGreedy(0.3), False)])
+def test_only_a_softmax_draws_lists_as_the_estimator_needs(rule, fits):
+    bandit, rows = op.Bandit(op.Ridge(op.Exact(dim=4)), rule, seed=1), np.eye(4)
+    bandit.learn(rows, [0.1, 0.5, 0.2, 0.4])
+    decision = bandit.decide(rows, k=2)
+    left = np.where(np.arange(4) == decision.places[0], 0.0, decision.slots[0])
+    assert np.allclose(decision.slots[1], left / left.sum()) == fits

@@ -57,7 +57,7 @@ bandit.learn = timed(bandit.learn)
 def example():
     """The statements of README's first example, its two calls timed, which print what it shows and then the seconds;
     and what it shows."""
-    (block,) = re.findall(r"```pycon\n(.*?)```", README.read_text().split("## Ten lines")[1].split("\n## ")[0], re.S)
+    (block,) = re.findall(r"```pycon\n(.*?)```", README.read_text().split("## Example")[1].split("\n## ")[0], re.S)
     lines = [line[4:] for line in block.splitlines() if line.startswith((">>> ", "... "))]
     begun = next(i for i, line in enumerate(lines) if line.startswith("bandit = "))
     (shown,) = (line for line in block.splitlines() if line and not line.startswith((">>>", "...")))
@@ -197,7 +197,9 @@ def test_a_jupyter_kernel_runs_cell_after_cell(kernel):
 def test_a_cell_that_is_interrupted_leaves_a_bandit_that_goes_on(kernel):
     manager, client = kernel
     answered(client, client.execute(CELLS["a bandit decides and learns"][0]))
-    asked = client.execute("print('begun', flush=True)\nwhile True: bandit.learn(rows[0], 1.0)")
+    asked = client.execute(
+        "bandit.learn(rows[0], 1.0)\nprint('begun', flush=True)\nwhile True: bandit.learn(rows[0], 1.0)"
+    )
     while client.get_iopub_msg(timeout=PATIENCE)["msg_type"] != "stream":
         pass
     time.sleep(0.2)

@@ -107,6 +107,20 @@ def test_candidates_that_are_no_arms_are_explained_as_well(kind):
 
 
 @pytest.mark.parametrize("kind", ["GPUCB", "BKB"])
+def test_a_decision_is_explained_by_the_arms_that_it_chose(kind):
+    bandit, *_ = played(kind, 0.37)
+    best = bandit.explain().arm
+    decision = bandit.decide(k=2, eligible=np.arange(ARMS) != best, rest="greedy")
+    found = bandit.explain(decision)
+    assert [found.arm, found.difference.other] == decision.arms
+    want = bandit.explain(arm=decision.arms[0], other=decision.arms[1])
+    assert_close(found.mean, want.mean)
+    assert_close(found.difference.width, want.difference.width)
+    with pytest.raises(ValueError, match="arm must be one of the 2 arms"):
+        bandit.explain(decision, best)
+
+
+@pytest.mark.parametrize("kind", ["GPUCB", "BKB"])
 def test_before_the_first_play_there_is_the_prior_alone(kind):
     for fixed in (True, False):
         bandit = BANDITS[kind](points() if fixed else None, SMOOTH, reg=0.37)

@@ -1,9 +1,15 @@
 """The benchmark's parts measure something; its bars are judged by `make bench` on an idle machine, not here."""
 
+import ast
+import importlib
+import re
+from pathlib import Path
+
 import numpy as np
 
 import onepass as op
-from onepass.lab.benchmark import arms, kernels, logs, peers, shared_model, stores, tails, threads
+from onepass.lab import benchmark
+from onepass.lab.benchmark import arms, kernels, logs, peers, prices, shared_model, stores, tails, threads
 
 
 def test_every_part_of_the_speed_table_takes_time():
@@ -69,9 +75,24 @@ def test_a_record_takes_time_to_be_durable():
     assert 0 < stores.append_microseconds(size=10, count=30) < 1e7
 
 
+def test_a_decision_of_a_price_and_one_among_named_arms_take_time():
+    assert 0 < min(prices.decision_microseconds(learned=10, rounds=10)) < 1e6
+
+
 def test_policies_on_logs_take_time_and_lines_are_read():
     spent, most, whole, bare, own = logs.measure_policies(5 * logs.BLOCK)
     assert min(own, bare, whole) > 0  # which is longest, an idle machine says
     assert spent > 0
     assert most > 0
     assert logs.megabytes_per_second(lazy=True, lines=50) > 0
+
+
+def test_programs_that_benchmarks_run_in_other_processes_import_what_there_is():
+    found = 0
+    for path in Path(benchmark.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            for module, names in re.findall(r"^from (onepass[\w.]*) import ([\w, ]+)$", text, re.M):
+                assert all(hasattr(importlib.import_module(module), name) for name in names.split(", ")), (path, names)
+                found += 1
+    assert found > 0

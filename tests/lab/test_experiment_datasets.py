@@ -9,6 +9,7 @@ import requests
 
 from onepass.lab import DataNotFound, ExperimentError, datasets
 from onepass.lab.datasets import NAMES, SOURCES, load
+from onepass.lab.learners import kuairec
 
 SHAPES = {
     "digits": (1797, 64, 10),
@@ -82,15 +83,20 @@ def test_an_unknown_name_is_answered_with_the_valid_ones() -> None:
         load("nist")
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_a_missing_data_set_says_where_to_put_which_file(name: str, empty_machine: Path) -> None:
+EVERY = {**SOURCES, **datasets.INTERACTIONS, "kuairec": kuairec.SOURCE}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_missing_data_set_says_where_to_get_and_where_to_put_its_files(name: str, empty_machine: Path) -> None:
     with pytest.raises(DataNotFound) as caught:
-        load_uncached(name)
+        datasets.find_files(name, EVERY[name])
     message = str(caught.value)
     assert isinstance(caught.value, FileNotFoundError)
     assert "ONEPASS_DATA" in message
     assert str(empty_machine) in message
-    assert all(file in message for form in SOURCES[name].forms for file in form.files)
+    assert all(file in message for form in EVERY[name].forms for file in form.files)
+    assert all(one.url in message for one in EVERY[name].downloads)
+    assert "https://" in message
 
 
 def test_libsvm_files_have_the_width_of_the_set_even_if_the_last_column_is_empty(

@@ -142,7 +142,7 @@ from functools import partial
 from experiments import Telling, worst_and_best
 from onepass.lab import process_pool, run
 process_pool.START_SECONDS = 0.0
-run(worst_and_best(environment=partial(Telling, folder=sys.argv[1]), seeds=3, rounds=20_000), jobs=2, quiet=True)
+run(worst_and_best(environment=partial(Telling, folder=sys.argv[1]), seeds=3, rounds=200_000), jobs=2, quiet=True)
 """
 
 

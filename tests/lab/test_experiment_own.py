@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import onepass as op
 from experiments import Scripted, Staircase
 from onepass import cli
 from onepass.lab import Dataset, ExperimentError, Policy, experiment_on, find, keep, plugins, run
+from onepass.lab.results import read
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
 
@@ -86,6 +88,49 @@ def test_a_stepwise_policy_plays_what_a_recorded_one_plays() -> None:
         assert recorded["cumulative_regret"] == steps["cumulative_regret"]
         assert recorded["cumulative_reward"] == steps["cumulative_reward"]
     assert {row["memory_bytes"] for row in rows[1::2]} == {8}
+
+
+class First:
+    """Always the first arm; nothing here can be pickled."""
+
+    def __init__(self, *, dim: int, seed: int, arm: object = 0, **other: object) -> None:
+        self.arm, self.other = arm, lambda: other
+
+    def decide(self, contexts: np.ndarray) -> object:
+        return self.arm
+
+    def learn(self, context: np.ndarray, reward: float) -> None: ...
+
+
+class FirstInOneCall(First):
+    """The same with `play`, but without the other optional methods."""
+
+    def play(self, contexts: np.ndarray, rewards: np.ndarray) -> np.ndarray:
+        return np.zeros(len(contexts), np.int64)
+
+
+def test_parameters_of_any_kind_are_kept_and_optional_methods_may_be_missing(tmp_path: Path) -> None:
+    policies = [
+        Policy("number", First, {"other": 0.5}),
+        Policy("object", First, {"other": op.InverseGap()}),
+        Policy("array", FirstInOneCall, {"other": np.arange(2.0)}),
+        Policy("single", First, {"other": np.float32(0.5), "arm": np.int64(0)}),
+    ]
+    folder = tmp_path / "finished"
+    runs = [run(experiment_on(Staircase, rounds=64), policies=policies, seeds=2, quiet=True)]
+    runs.append(run(experiment_on(Staircase, rounds=64), policies=policies, seeds=2, quiet=True, cache_folder=folder))
+    for results in runs:
+        keep(results, tmp_path)
+        found = [row["params"].get("other") for row in read(tmp_path / "results.parquet")]
+        assert found == [0.5, repr(op.InverseGap()), [0.0, 1.0], 0.5] * 2
+    assert len({row["cumulative_regret"] for row in runs[0].rows if row["seed"] == 0}) == 1
+    assert np.isnan(runs[0].rows[0]["memory_bytes"])
+
+
+@pytest.mark.parametrize("arm", [-1, 10_000, 0.5, None])
+def test_a_policy_that_chooses_no_row_is_named(arm: object) -> None:
+    with pytest.raises(ExperimentError, match=r"decide of First must return the index of one of \d+ rows"):
+        run(experiment_on(Staircase, rounds=4), policies=[Policy("p", First, {"arm": arm})], seeds=1, quiet=True)
 
 
 def test_a_data_set_of_ones_own_plays_as_the_same_data_set_of_the_package() -> None:

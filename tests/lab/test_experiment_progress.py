@@ -21,6 +21,18 @@ def test_without_a_terminal_a_line_comes_every_ten_seconds_with_the_time_left(
     ]
 
 
+@pytest.mark.parametrize(("total", "share"), [(100, "0%"), (0, "0")])
+def test_a_line_before_the_first_step_has_no_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, total: int, share: str
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: clock[0])
+    with Meter("work", total) as meter:
+        clock[0] += 10.0
+        meter.advance(0)  # a task without steps, such as the check of a file that has no rows
+    assert capsys.readouterr().err.splitlines() == [f"work: {share} done in 10 s"]
+
+
 def test_steps_of_unknown_number_are_counted_and_no_share_is_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from experiments import worst_and_best
@@ -133,4 +134,21 @@ def test_the_frontier_holds_what_no_cheaper_point_beats() -> None:
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match=r"there is no results.parquet in .*'onepass run'"):
+        report.rebuild(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"params": ["{"], "figure": ["bandits"]}, "damaged"),
+        ({"params": [3], "figure": ["bandits"]}, "damaged"),
+        ({"params": ["{}"]}, "--figure MODULE:NAME"),
+    ],
+)
+def test_rows_that_onepass_did_not_write_are_refused(
+    tmp_path: Path, rows: dict[str, list[object]], message: str
+) -> None:
+    for file in ("results.parquet", "curves.parquet"):
+        pl.DataFrame(rows).write_parquet(tmp_path / file)
+    with pytest.raises(ExperimentError, match=message):
         report.rebuild(tmp_path)

@@ -125,3 +125,5 @@ def test_what_has_no_grid_is_refused() -> None:
         tune(find("matrix-approximation"), quiet=True)
     with pytest.raises(ExperimentError, match="seeds must be at least 1, got 0"):
         tune(TUNABLE, seeds=0, quiet=True)
+    with pytest.raises(ExperimentError, match="plain must have a parameter to tune, one of"):
+        tune(TUNABLE, policies=[Policy("plain", lambda *, dim, seed: None)], quiet=True)

@@ -6,6 +6,7 @@ import pytest
 from onepass.lab import find
 from onepass.lab.prices.games import buyers
 from onepass.lab.prices.players import play_bandit
+from onepass.lab.prices.study import lines
 
 
 def test_buyers_pay_as_expected_and_the_best_is_no_less_than_any_price():
@@ -34,3 +35,15 @@ def test_studies_are_known_by_name(name):
     study = find(name)
     assert study.policies[0].label == "ContextualBandit"
     assert study.game(0, 50).play(lambda game, seed: np.full(len(game.rows), 5.0))["round"] == 50
+
+
+def test_losses_are_compared_with_those_of_cats_at_its_best_setting():
+    losses = {"ContextualBandit": (0.1, 0.2), "CATS 4 cells": (0.5, 0.3), "CATS 8 cells": (0.2, 0.4)}
+    rows = [
+        {"policy": label, "group": label, "params": {}, "of the best": 0.9, "of the best fixed": 1.1, "loss": loss}
+        for label, each in losses.items()
+        for loss in each
+    ]
+    found = {line["player"]: line["of the best CATS"] for line in lines(rows)}
+    assert found == {"ContextualBandit": "0.500", "CATS 4 cells": "1.333", "CATS 8 cells": "1.000"}
+    assert [line["of the best CATS"] for line in lines(rows[:2])] == [""]

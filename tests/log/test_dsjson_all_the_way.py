@@ -313,6 +313,58 @@ def test_a_service_learns_the_joins_that_imports_made(tmp_path, wait):
     assert [*store.check()] == []
 
 
+@pytest.fixture
+def little_memory(monkeypatch):
+    for name, value in (("HELD", 8), ("PARKED", 4), ("RECALLED", 5)):
+        monkeypatch.setattr(f"onepass.service.join.{name}", value)
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_service_reads_an_imported_decision_once_to_join_and_to_learn_it(tmp_path, monkeypatch):
+    asked, find_all, rows_about = [], SqliteStore.find_all, SqliteStore.rows_about
+
+    def ask_for_many(store, loop, ids, kinds=None):
+        asked.append([*ids])
+        return find_all(store, loop, ids, kinds)
+
+    def ask_for_one(store, loop, event):
+        asked.append([event])
+        return rows_about(store, loop, event)
+
+    monkeypatch.setattr("onepass.log.import_export.BATCH", 4)  # an outcome comes while memory holds its decision
+    with SqliteStore(tmp_path / "a.sqlite", synced=False) as store:
+        import_file(store, dsjson_logs.write_log(tmp_path / "a.dsjson", N), loop="shop")
+        monkeypatch.setattr(SqliteStore, "find_all", ask_for_many)
+        monkeypatch.setattr(SqliteStore, "rows_about", ask_for_one)
+        loop = Loop(parse_settings(tomllib.loads(LOOP)), store, tmp_path / "models")
+        until(lambda: loop.learner.learned == N)
+        loop.stop()
+        assert sorted(id for ids in asked for id in ids) == sorted(f"e{number}" for number in range(N))
+        assert len(asked) <= N / 5 + 8
+        assert verify(Fold.resume(store, "shop", first=True)).ok
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("stops", [0, 3])
+def test_a_service_that_stops_leaves_what_waits_to_the_next_start(tmp_path, monkeypatch, stops):
+    """With stops or without, the same rewards in the same order."""
+    monkeypatch.setattr("onepass.service.learner.BEHIND", 0)  # nothing is joined before the stop
+    store = MemoryStore()
+    import_file(store, dsjson_logs.write_log(tmp_path / "a.dsjson", 60), loop="shop")
+    settings = parse_settings(tomllib.loads(LOOP))
+    for _ in range(stops):
+        loop = Loop(settings, store, tmp_path / "models")
+        assert len(loop.joiner) == 60
+        loop.stop()
+        assert kinds(store)["Join"] == 0
+    monkeypatch.undo()
+    loop = Loop(settings, store, tmp_path / "models")
+    until(lambda: loop.learner.learned == 60)
+    loop.stop()
+    assert [one.id for one in store.read(kinds=["join"])] == [f"e{number}" for number in range(60)]
+    assert verify(Fold.resume(store, "shop", first=True)).ok
+
+
 # ---- evaluation ----
 
 

@@ -58,6 +58,16 @@ def test_a_log_is_verified_from_its_first_checkpoint_or_from_a_model(game, capsy
     assert (code, said) == (2, "onepass: decision '0' has had its reward; pass allow_repeat=True to learn another\n")
 
 
+def test_a_missing_file_makes_no_store_and_an_unknown_loop_no_file(game, capsys):
+    for name in ("new.sqlite", "new.jsonl"):
+        code, said = onepass(capsys, "log", "import", name, "missing.jsonl")
+        assert (code, said) == (2, "onepass: there is no file missing.jsonl\n")
+        assert not (game / name).exists()
+    code, said = onepass(capsys, "log", "export", "log", "all.jsonl", "--loop", "nosuch")
+    assert (code, said) == (2, "onepass: --loop must name a loop of the log, got nosuch\n")
+    assert not (game / "all.jsonl").exists()
+
+
 def test_export_and_import_keep_every_place_and_bit(game, capsys):
     assert onepass(capsys, "log", "export", "log", "all.jsonl.gz")[0] == 0
     with SqliteStore("log") as store:

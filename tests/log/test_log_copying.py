@@ -13,7 +13,7 @@ from onepass.log.sqlite import SqliteStore
 from patience import until
 
 BATCH = 20
-MOST = 100_000  # records, many times what it takes
+SOME = 400  # batches, as many as copies take where the copier is not kept waiting
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +31,24 @@ def batch(number):
     return [Outcome(loop="news", time=number, id=f"{number}.{part}", value=float(part)) for part in range(BATCH)]
 
 
+def append_until(store, holds):
+    """Append batches until `holds()` is true, and return their places; where that takes long, with pauses, in which the
+    copier gets a processor and the lock of the writer."""
+    seqs = []
+
+    def step():
+        if holds():
+            return True
+        seqs.extend(store.append(batch(store.last)))
+        return False
+
+    for _ in range(SOME):
+        if step():
+            return seqs
+    until(step)
+    return seqs
+
+
 def begun(path):
     """How often the write-ahead log has begun again at its start, as its header says; 0 where it never did."""
     return int.from_bytes(Path(f"{path}-wal").read_bytes()[12:16], "big")
@@ -39,10 +57,8 @@ def begun(path):
 def test_a_log_is_copied_while_others_commit_and_begins_again_at_its_start(tmp_path):
     path = tmp_path / "log"
     with SqliteStore(path) as store:
-        seqs, empty = [], path.stat().st_size
-        while begun(path) < 2:
-            seqs += store.append(batch(len(seqs)))
-            assert len(seqs) < MOST
+        empty = path.stat().st_size
+        seqs = append_until(store, lambda: begun(path) >= 2)
         assert store.checkpointer.trouble == ""
         assert path.stat().st_size > empty  # the file, which only copies write
         assert seqs == [*range(1, len(seqs) + 1)]
@@ -96,15 +112,11 @@ def test_a_reader_that_stays_holds_up_the_log_but_no_commits(tmp_path):
         with closing(sqlite3.connect(path, isolation_level=None)) as reader:
             reader.execute("begin")
             assert reader.execute("select count(*) from record").fetchone() == (BATCH,)
-            while store.checkpointer.copies < 3:
-                store.append(batch(store.last))
-                assert store.last < MOST
+            append_until(store, lambda: store.checkpointer.copies >= 3)
             assert reader.execute("select count(*) from record").fetchone() == (BATCH,)
             assert begun(path) == 0
             reader.execute("commit")
-        while begun(path) == 0:
-            store.append(batch(store.last))
-            assert store.last < MOST
+        append_until(store, lambda: begun(path) > 0)
         assert [one.seq for one in store.read()] == [*range(1, store.last + 1)]
         assert [*store.check()] == []
 

@@ -9,7 +9,7 @@ from counts import repetitions
 from log_games import bandit, decide_round, make_join, play_game
 from onepass.log import Checkpoint, Decision, Join, decode, encode
 from onepass.log.memory import MemoryStore
-from onepass.log.replay import NAME, Fold, bandit_from_checkpoint, decision_to_learn
+from onepass.log.replay import NAME, Fold, bandit_from_checkpoint, decision_to_learn, group_joins
 from onepass.log.store import StoreError
 from onepass.log.verification import WINDOW, verify
 
@@ -205,6 +205,20 @@ def test_batches_matter_so_the_log_keeps_them(game):
     assert fold.bandit.n_learned == live.bandit.n_learned
     assert op.to_bytes(fold.bandit) != op.to_bytes(live.bandit)
     assert not verify(Fold(other, "game", bandit(kind))).ok
+
+
+def test_decisions_that_are_not_kept_are_read_once_for_each_batch(game, monkeypatch):
+    kind, store, live = game
+    monkeypatch.setattr("onepass.log.replay.HELD", 0)
+    asked, find_all = [], type(store).find_all
+    monkeypatch.setattr(type(store), "find_all", lambda store, *one: asked.append(one[1]) or find_all(store, *one))
+    monkeypatch.setattr(type(store), "find", None)
+    fold = Fold(store, "game", bandit(kind))
+    fold.advance()
+    assert op.to_bytes(fold.bandit) == op.to_bytes(live.bandit)
+    batches = [*group_joins(store.read(kinds=["join"]))]
+    assert asked == [[one.id for one in each] for each in batches]
+    assert max(map(len, asked)) > 1
 
 
 def test_what_is_kept_of_decisions_counts_their_names_once_for_each_list(monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 
 import onepass as op
 from onepass.bandit.decision import Decision
+from onepass.foundation.state import leaves
 from onepass.model.averaged import mixture as m
 from onepass.model.averaged.mixture import survey
 from onepass.model.averaged.new_columns import widened
@@ -101,6 +102,13 @@ def test_a_model_with_a_column_more_is_what_it_had_been_from_the_start():
         t, p = t + n, p + length(n)
 
 
+def test_a_copy_that_has_learned_nothing_decides_by_the_code_of_the_original():
+    bandit = op.ContextualBandit(dim=3)
+    for twin in (bandit.copy(), bandit.snapshot().bandit(), op.from_bytes(op.to_bytes(bandit))):
+        model, _ = twin.model.encode(np.ones(3), ["a"]).given
+        assert all(array.flags.carray for _, array in leaves(model.state))
+
+
 def test_missing_numbers_count_as_the_mean_and_names_as_columns():
     bandit = op.ContextualBandit(**SMALL)
     for k in range(20):
@@ -109,6 +117,19 @@ def test_missing_numbers_count_as_the_mean_and_names_as_columns():
     assert means[0] == means[1] == means[2]
     assert {term.name for term in bandit.explain({"age": 3.0}, arms=["tea"]).terms} >= {"age", "city=c0", "landmarks"}
     assert "records of 4 columns" in repr(bandit)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_explained_before_the_first_reward_is_what_is_decided_by(kind):
+    context, arms, model = KINDS[kind]
+    bandit = op.ContextualBandit(**SMALL)
+    decision, found = bandit.decide(context, arms), bandit.explain(context, arms=arms)
+    assert found.mean == 0.0
+    assert found.width == pytest.approx(decision.widths[list(decision.candidates or range(len(arms))).index(found.arm)])
+    assert (found.difference is None) == (model == "interaction")
+    if model == "interaction":
+        with pytest.raises(ValueError, match="other must be None"):
+            bandit.explain(context, other=list(arms)[1] if isinstance(arms, dict) else 1, arms=arms)
 
 
 def test_a_record_that_says_nothing_is_a_request_too():

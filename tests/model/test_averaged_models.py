@@ -5,6 +5,7 @@ import pytest
 
 import onepass as op
 from dense_contextual import Mixture
+from onepass.foundation import generic
 from onepass.model.averaged.mixture import MODELS, SIZE
 
 SMALL = {"n_landmarks": 5, "warm_up": 16}
@@ -297,6 +298,17 @@ def test_saved_at_any_time_it_goes_on_bit_for_bit(rounds):
     for one in (bandit, twin):
         one.play(rows[rounds:, None, :], rewards[rounds:])
     assert op.to_bytes(bandit) == op.to_bytes(twin)
+
+
+def test_the_first_decision_of_a_snapshot_finds_no_types_again(monkeypatch):
+    def found_again(function, *like):
+        raise AssertionError(f"the types of {function.__name__} were found again")
+
+    bandit = op.ContextualBandit(**SMALL)
+    bandit.learn(np.eye(3), [0.0, 1.0, 0.0], ["a", "b", "a"])
+    first = bandit.snapshot().decide(np.ones(3), ["a", "b"], id="one")
+    monkeypatch.setattr(generic, "direct", found_again)
+    assert bandit.snapshot().decide(np.ones(3), ["a", "b"], id="one").means.tolist() == first.means.tolist()
 
 
 def test_contexts_of_another_width_are_refused_before_anything_changes():

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import onepass as op
+from onepass.exploration.rule import make_rule
+from onepass.model.contract import Model
 from onepass.model.interval.interval import CELLS
 from onepass.model.interval.posterior import FIRST_REWARD, SplinePosterior
 from onepass.model.interval.splines import KEPT, SPLINES, b_splines, smooth_basis, smooth_functions
@@ -95,6 +97,23 @@ def test_records_are_json_and_replay_exactly():
     assert asked[0] == asked[1] == asked[2]
 
 
+@pytest.mark.parametrize("rule", [None, op.UCB(), op.Thompson(0.5, draws=7), op.SingleDrawThompson()])
+@pytest.mark.parametrize("actions", [PRICES, SALES])
+def test_a_choice_has_the_numbers_of_the_general_code(rule, actions):
+    bandit = op.Bandit(op.model.IntervalModel(actions), rule, seed=1)
+    for n in range(12):
+        decision = bandit.decide({"x": float(n % 3)}, actions)
+        bandit.learn(decision, (decision.arm - actions.cost) * (n % 2))
+    request, explores = bandit.model.encode({"x": 2.0}, actions), make_rule(rule)
+    among = np.ones((1, CELLS), bool)
+    general, own = (
+        choose(bandit.model, request, 0, explores, np.random.default_rng(2), among, 2, False)
+        for choose in (Model.choose, op.model.IntervalModel.choose)
+    )
+    for one, other in zip(general, own, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_a_fixed_context_and_a_convex_cost_are_solved_in_300_rounds():
     bandit, actions = op.ContextualBandit(seed=0), op.Interval(0.0, 1.0)
     noise = np.random.default_rng(0)
@@ -132,6 +151,9 @@ def test_demand_falls_in_the_price_and_stays_between_0_and_1():
         (("1", 4.0), "low must be a finite number"),
         ((1.0, 4.0, "yes"), "log must be one of"),
         ((1.0, 4.0, False, True, 1.0), "cost must be below low"),
+        ((1e9, 1e9 + 1e-6, True), "low and high must be farther apart"),
+        ((0.0, 1e-310), "low and high must be farther apart"),
+        ((1e-310, 1e-309, True), "low and high must be farther apart"),
         ((1.0, 4.0, False, False, 0.5), "cost must be 0 without demand=True"),
     ],
 )

@@ -241,5 +241,34 @@ def test_bandits_that_cannot_start_warm_are_refused():
         op.warm_start(AveragedModels(), source)
     with pytest.raises(TypeError, match="source must be a bandit with a SharedModel"):
         op.warm_start(op.OFUL(dim=2), learned)
+    prices, chosen = op.ContextualBandit(), op.Interval(1.0, 2.0)
+    prices.learn(prices.decide(None, chosen), 1.0)
+    with pytest.raises(ValueError, match='trust must be "full" for an interval'):
+        op.warm_start(op.ContextualBandit(), prices)
+    assert op.warm_start(op.ContextualBandit(), prices, trust="full").decide(None, chosen).density > 0.0
     with pytest.raises(ValueError, match="both are None"):
         WarmStart(None, None)
+
+
+def test_arms_that_only_one_of_the_two_models_knows_are_known_to_both():
+    source, bandit = linear_bandit(), linear_bandit()
+    source.learn([1.0, 0.0], 1.0, "old")
+    bandit.add_arm("new")
+    warm = op.warm_start(bandit, source)
+    assert warm.arms == ("old", "new")
+    assert warm.decide([1.0, 0.0]).candidates == ["old", "new"]
+    with pytest.raises(ValueError, match="known already"):
+        warm.add_arm("new")
+    warm.remove_arm("old")
+    assert [one.arms for one in (warm.model.start, warm.model.fresh)] == [("new",), ("new",)]
+
+
+def test_an_arm_that_only_the_start_has_learned_is_removed():
+    source = op.InteractionBandit()
+    for name in ("a", "b"):
+        source.learn({"hour": 3}, 1.0, {name: {"topic": name}})
+    warm = op.warm_start(op.InteractionBandit(), source)
+    warm.remove_arm("a")
+    assert warm.arms == ("b",)
+    with pytest.raises(ValueError, match="not known"):
+        warm.remove_arm("a")

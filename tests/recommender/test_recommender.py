@@ -157,6 +157,18 @@ def test_rows_one_by_one_and_at_once_are_the_same():
     assert np.array_equal(together.score(3), alone.score(3))
 
 
+@pytest.mark.parametrize("name", [np.int64(3), np.str_("q"), np.array("q"), np.float32(0.5)])
+def test_a_single_name_may_be_a_number_or_text_of_numpy(name):
+    recommender, plain = op.Recommender(), op.Recommender()
+    recommender.learn(name, name)
+    plain.learn(name.item(), name.item())
+    assert recommender.items == plain.items == [name.item()]
+    assert type(recommender.items[0]) is type(name.item())
+    assert recommender.recommend(name, 1).arms == plain.recommend(name.item(), 1).arms == [[name.item()]]
+    assert recommender.recommend(name, 1, exclude_seen=True).arms == [[]]
+    assert op.to_bytes(recommender) == op.to_bytes(plain)
+
+
 def test_names_in_series_of_polars_and_pandas():
     user, item, _ = make_log(rows=600)
     made = [op.Recommender(dim=4) for _ in range(3)]

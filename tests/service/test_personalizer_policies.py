@@ -58,7 +58,8 @@ def test_a_flag_without_a_counterpart_is_refused_with_one_sentence(flag):
         ("", "how to explore"),
         ("--unheard_of 3", "is not known here"),
         ("--cb_explore_adf --epsilon", "followed by a value"),
-        ("--cb_explore_adf --epsilon much", "followed by a number"),
+        ("--cb_explore_adf --epsilon much", "followed by a finite number"),
+        ("--cb_explore_adf --bag inf", "followed by a finite number"),
         ("--cb_explore_adf --epsilon 1.5", "uniform_share"),
         ("--squarecb --softmax", "two ways"),
         ("--cb_explore_adf --lambda 3", "belongs to --softmax"),
@@ -171,6 +172,12 @@ def test_durations_are_read_as_clients_write_them(text, seconds):
     for wrong in ("", "P", "PT", "10M", "soon", "P1Y"):
         with pytest.raises(ValueError, match="like PT10M"):
             parse_duration(wrong)
+
+
+@pytest.mark.parametrize("text", ["soon", "9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00"])
+def test_times_that_no_record_has_are_refused(text):
+    with pytest.raises(ValueError, match="a time must be like"):
+        parse_time(text)
 
 
 @given(st.integers(0, 4_000_000_000_000_000))

@@ -14,6 +14,7 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.verification import verify
 from onepass.service.arm_table_cache import fingerprint
 from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
+from onepass.service.metrics import Metrics
 from onepass.service.settings import parse_settings
 from patience import HeldClock, let_deadlines_pass
 from service_process import RunningService, loops_in
@@ -91,6 +92,11 @@ def spending(loop):
     return loop.ledger.budgets()["dollars"]
 
 
+def shown_metrics(loop):
+    """Metrics of a loop by name."""
+    return {one.name: one.samples[0].value for one in Metrics({"router": loop}, {})._ledgers() if one.samples}
+
+
 def test_a_budget_is_charged_what_was_paid_and_else_what_was_predicted(started):
     loop = started(rules(), MemoryStore())
     spent = played(loop, 0, 120)
@@ -101,6 +107,16 @@ def test_a_budget_is_charged_what_was_paid_and_else_what_was_predicted(started):
     assert spent <= 120 * 1.0 * 1.1
     arms = [one.places[0] for one in loop.store.read(kinds=["decision"])]
     assert 0 < sum(arms) < 120
+
+
+def test_a_cost_that_would_hide_what_was_spent_is_refused_and_the_spending_stays(started):
+    loop = started(rules(), MemoryStore())
+    played(loop, 0, 8)
+    before = spending(loop)
+    with pytest.raises(ApiError, match=r"a price must be at most 1e\+09 times the budget's amount, 1e\+09, got 1e\+17"):
+        asked(loop, 8, costs={"small": {"dollars": 1e17}, "large": {"dollars": 1e17}})
+    assert spending(loop) == before
+    assert before["spent"] > 0.0
 
 
 def test_the_record_has_price_predictions_and_probabilities_and_verify_computes_them_again(started):
@@ -196,13 +212,21 @@ def test_a_changed_budget_keeps_what_was_spent_and_counts_from_there(started):
     loop = started(rules(), MemoryStore())
     played(loop, 0, 20)
     dollars = {"aggregation": "sum", "prices": PRICES, "budget": {"amount": 3.0, "leash": 0.1}}
+    before = spending(loop)["spent"]
     assert loop.change_settings(rules(outcomes={"dollars": dollars, "latency": {}})) == ["outcomes"]
     assert spending(loop)["left"] == 0.0
+    paid_later = played(loop, 20, 30)
+    state, shown = spending(loop), shown_metrics(loop)
+    assert state["spent"] == pytest.approx(before + paid_later, rel=1e-12)
+    assert state["left"] == pytest.approx(10 * 3.0 - paid_later)
+    assert {key: shown[f"onepass_budget_{key}"] for key in ("spent", "left", "decisions")} == {
+        "spent": state["spent"], "left": state["left"], "decisions": 30.0,
+    }  # fmt: skip
     with pytest.raises(ApiError, match="outcomes must stay as the log has it"):
         loop.change_settings(rules(outcomes={"dollars": dollars}))
     loop.change_settings(rules(outcomes={"dollars": {}, "latency": {}}))
     assert loop.ledger.budgets() == {}
-    assert asked(loop, 20).prices is None
+    assert asked(loop, 30).prices is None
 
 
 def test_decisions_that_are_not_written_yet_count_for_those_beside_them(started):
@@ -223,6 +247,29 @@ def test_decisions_that_are_not_written_yet_count_for_those_beside_them(started)
     again = loop.decide(DecideRequest(context=[math.sin(59), math.cos(177.0)], id="59")).result()
     assert again == futures[-1].result()
     assert spending(loop)["decisions"] == 60
+
+
+def test_a_repeated_id_leaves_prices_and_reserves_as_they_were(started):
+    loop = started(rules(), MemoryStore())
+    played(loop, 0, 43)
+    first = {t: asked(loop, t) for t in range(43, 60)}
+    ledger = loop.ledger
+
+    def state():
+        return ledger.to_dict(), ledger.pacing.to_dict()
+
+    before = state()
+    for t, record in first.items():
+        assert asked(loop, t) == record
+    assert state() == before
+    with loop.writer.counting:  # the writer waits: the repeated ones are not answered
+        again = loop.decide(DecideRequest(context=[math.sin(59), math.cos(177.0)], id="59"))
+        new = [loop.decide(DecideRequest(context=[0.5, 0.5], id="60")) for _ in range(2)]
+        assert ledger.pacing._present("dollars").decisions == 61
+    assert again.result() == first[59]
+    assert new[0].result() == new[1].result()
+    assert spending(loop)["decisions"] == 61
+    assert ledger.pacing._reserved == {}
 
 
 def test_shares_are_kept(started):

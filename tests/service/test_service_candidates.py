@@ -110,8 +110,9 @@ def test_the_recommended_bandit_learns_the_log_of_another_one_and_goes_on(starte
         parse_settings({**rules().to_dict(), "model": {"arguments": {"warm_up": 64, "n_landmarks": 20}}})
     )
     took_over(loop, 1)
-    played(loop, 150, 300)
-    let_deadlines_pass(loop)
+    for t in range(150, 300, 10):  # what was learned decides the next ten, however slow the learner is
+        played(loop, t, t + 10)
+        let_deadlines_pass(loop)
     loop.stop()
     assert type(loop.learner.fold.bandit.model) is op.model.AveragedModels
     assert loop.learner.fold.bandit.n_learned == verified(store) == 300

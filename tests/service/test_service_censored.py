@@ -15,7 +15,7 @@ from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
 from onepass.service.overview import Overview
 from onepass.service.policy_evaluation import FixedPolicy, Window, evaluate_policies, shown_probabilities
 from onepass.service.settings import Reward, make_bandit, parse_settings
-from patience import HeldClock, last_join, until
+from patience import PATIENCE, HeldClock, finish_learning, last_join, until
 from service_process import loops_in
 
 RIDGE = {"recipe": "OFUL", "seed": 2, "arguments": {"model": "disjoint", "reg": 0.5}}
@@ -79,7 +79,10 @@ def test_an_outcome_that_is_no_conversion_joins_nothing():
 def until_learned(loop):
     """Wait until everything that is due is joined, corrected and learned."""
     until(lambda: loop.joiner.next_deadline() is None or loop.joiner.next_deadline() > loop.clock())
+    for _ in range(2):  # what was due before the first look is in the log after the second
+        loop.writer.run_between_commits(lambda: None).result(PATIENCE)
     until(lambda: not loop.learner.lag and loop.learner.seen >= last_join(loop.store))
+    finish_learning(loop)
 
 
 def totals(store):

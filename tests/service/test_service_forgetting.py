@@ -19,8 +19,8 @@ from onepass.service.keys import Keys, hash_key
 from onepass.service.loop import Loop
 from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
 from onepass.service.rate_limit import KNOWN, RateLimiter
-from onepass.service.settings import make_bandit, read_file
-from patience import wait_until_learned
+from onepass.service.settings import make_bandit, parse_settings, read_file
+from patience import HeldClock, let_deadlines_pass, wait_until_learned
 from service_process import write_settings
 
 SUBJECT = "subject-to-be-forgotten"
@@ -84,11 +84,36 @@ def test_a_subject_that_was_learned_is_forgotten_by_the_log_and_learning_and_res
     assert all(SUBJECT.encode() not in path.read_bytes() for path in tmp_path.glob("log*"))
 
 
+@pytest.mark.parametrize("outcomes", [None, {"clicks": 1.0}])
+def test_an_id_that_was_forgotten_is_used_again_and_its_reward_is_learned(tmp_path, outcomes):
+    more = {} if outcomes is None else {"outcomes": {"clicks": {}}}
+    settings = parse_settings({
+        "name": "news", "features": {"context": 3}, "arms": [*"abc"], "reward": {"wait": 0.02}, **more,
+    })  # fmt: skip
+    with SqliteStore(tmp_path / "log") as store:
+        loop = Loop(settings, store, tmp_path / "models", HeldClock())  # the outcome is in time on any machine
+        for n_learned in (1, 2):
+            loop.decide(replace(request(0), arms=None)).result()
+            loop.outcomes([OutcomeRequest(id="0", value=1.0, outcomes=outcomes)])[1].result()
+            let_deadlines_pass(loop)
+            assert loop.problem() is None
+            assert loop.learner.fold.bandit.n_learned == n_learned
+            if n_learned == 1:
+                forget_subject(loop, SUBJECT).result()
+        loop.stop()
+        again = Loop(settings, store, tmp_path / "models")
+        assert again.problem() is None
+        assert op.to_bytes(again.learner.fold.bandit) == op.to_bytes(loop.learner.fold.bandit)
+        again.stop()
+        assert verify(Fold.resume(store, "news", first=True)).ok
+
+
 def test_a_log_from_which_another_process_forgot_is_learned_without_it_or_goes_on_with_its_last_model(tmp_path):
     settings, _ = read_file(write_settings(tmp_path, wait=0.05))
     with SqliteStore(tmp_path / "log") as store:
         loop = Loop(settings, store, tmp_path / "models")
         played(loop, 0, 12)
+        wait_until_learned(loop)
         with SqliteStore(tmp_path / "log") as other:
             other.forget(SUBJECT)
         played(loop, 12, 14)

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-import time
+from types import SimpleNamespace
 
 import pytest
 from starlette.requests import Request
@@ -16,8 +16,6 @@ from onepass.service.messages import ApiError
 from onepass.service.request_body import RawRequest, read_body
 from onepass.service.settings import parse_settings
 from patience import PATIENCE
-
-A_WHILE = 0.5  # seconds in which a thread submits ten records, unless it is left out for a while itself
 
 
 class Gated(MemoryStore):
@@ -52,20 +50,25 @@ def paid(writer, number):
 
 
 def test_after_a_commit_of_several_the_next_one_waits_for_others(begun, monkeypatch):
-    monkeypatch.setattr(wr, "GATHER", A_WHILE)
+    sleeps, over = [], threading.Event()
+
+    def sleep(seconds):
+        """Sleep until ten others have come, however long that takes on this machine."""
+        sleeps.append(seconds)
+        assert over.wait(PATIENCE)
+
+    monkeypatch.setattr(wr, "time", SimpleNamespace(sleep=sleep, monotonic=lambda: 0.0))
     writer, store = begun
     waiting = [paid(writer, 0)]
     assert store.inside.wait(PATIENCE)
     waiting += [paid(writer, 1), paid(writer, 2)]  # they meet while the first one is stored
     store.gate.set()
     assert [each for one in waiting for each in one.result(PATIENCE)] == [1, 2, 3]
-    more = []
-    for number in range(3, 13):
-        more.append(paid(writer, number))
-        time.sleep(0.01)  # ten times as long as a commit takes
+    more = [paid(writer, number) for number in range(3, 13)]
+    over.set()
     assert [each for one in more for each in one.result(PATIENCE)] == [*range(4, 14)]
-    assert store.sizes[:2] == [1, 2]
-    assert len(store.sizes) < 8  # 3, or one more for every time that the machine let neither thread run
+    assert store.sizes == [1, 2, 10]
+    assert sleeps[0] == wr.GATHER  # time stands still meanwhile
 
 
 def test_who_comes_alone_waits_for_nobody(begun, monkeypatch):

@@ -3,6 +3,7 @@
 import math
 import statistics
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -15,7 +16,7 @@ from counts import repetitions
 from onepass.log import Activation, Decision, Join, Outcome
 from onepass.log.memory import MemoryStore
 from onepass.service.backlog import load_block, save_block
-from onepass.service.join import EARLY, EARLY_OUTCOMES, TOGETHER, Joiner
+from onepass.service.join import EARLY, EARLY_OUTCOMES, POPPED, TOGETHER, Joiner
 from onepass.service.settings import AGGREGATIONS, parse_settings
 
 SECOND = 1_000_000
@@ -235,6 +236,25 @@ def test_joins_are_learned_in_calls_of_a_bounded_size_each_with_its_number():
     assert [one.batch for one in joins] == [8] * TOGETHER + [9] * TOGETHER + [None]
 
 
+def test_a_call_returns_a_bounded_number_of_joins_and_the_next_ones_the_others():
+    joiner = taken(Joiner(rules()), *(decision(f"{i}", i) for i in range(POPPED + 3)))
+    first, second = joiner.pop_due(10**9), joiner.pop_due(10**9)
+    assert [one.id for one in first + second] == [f"{i}" for i in range(POPPED + 3)]
+    assert (len(first), joiner.pop_due(10**9)) == (POPPED, [])
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_no_later_deadline_overtakes_a_decision_that_is_not_read_from_the_log_now():
+    store = MemoryStore()
+    joiner = Joiner(rules(), 0, store)
+    for place in range(9):
+        store.append([decision(f"{place}", place)])
+        joiner.add_record(next(store.read(place)))
+    assert joiner.pop_due(10**9, recall=False) == []
+    found = [one.id for _ in range(9) for one in joiner.pop_due(10**9)]
+    assert found == [f"{place}" for place in range(9)]
+
+
 def test_a_deadline_stays_as_the_decision_said_it_when_settings_change():
     joiner = Joiner(rules())
     taken(joiner, replace(decision("e", 0), extra={"due": 5 * SECOND}))
@@ -270,6 +290,18 @@ def test_outcomes_without_decisions_are_bounded_over_all_ids(monkeypatch):
     monkeypatch.setattr("onepass.service.join.EARLY_ALL", 50)
     joiner = taken(Joiner(rules()), *(outcome(f"{number}", 10, 1.0) for number in range(80)))
     assert (joiner.counts["without a decision"], joiner.replay_start(80)) == (30, 30)
+
+
+def test_an_outcome_without_a_decision_takes_less_than_half_a_kilobyte():
+    """Anybody who may pay may send 100,000 of them, each of an id of its own."""
+    joiner, count = Joiner(rules()), 5_000
+    records = (outcome(f"{number}", 10, 1.0) for number in range(count))
+    tracemalloc.start()
+    taken(joiner, *records)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert joiner.replay_start(count) == 0  # all are held
+    assert held < 500 * count
 
 
 def test_the_log_is_asked_once_for_an_id_whose_outcomes_come_too_late():

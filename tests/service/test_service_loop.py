@@ -17,11 +17,12 @@ from onepass.log.sqlite import SqliteStore
 from onepass.log.store import StoreError
 from onepass.log.verification import verify
 from onepass.service import clock as clocks
+from onepass.service.accounting_settings import LARGEST
 from onepass.service.clock import Clock
 from onepass.service.loop import Loop
 from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
-from onepass.service.settings import LARGEST, make_bandit, parse_settings
+from onepass.service.settings import make_bandit, parse_settings
 from patience import PATIENCE, HeldClock, wait_until_learned
 from service_process import ATTEMPTS
 
@@ -106,8 +107,16 @@ def test_requests_of_one_id_at_the_same_time_get_one_answer(started, tmp_path):
 
 
 def failing(store, how):
-    """Let a store fail until it is told to go on: nothing of a batch is stored, or all of it and nobody is told."""
-    put, state = store.put, {"failing": True}
+    """Let a store fail until it is told to go on: nothing of a batch is stored, or all of it and nobody is told.
+
+    A look whether it can be written fails as well: else the loop has no problem any more a fifth of a second later.
+    """
+    put, probe, state = store.put, store.probe, {"failing": True}
+
+    def probed():
+        if state["failing"]:
+            raise StoreError("the disk is full")
+        probe()
 
     def failed(rows):
         if not state["failing"]:
@@ -116,7 +125,7 @@ def failing(store, how):
             put(rows)
         raise StoreError("the disk is full")
 
-    store.put = failed
+    store.put, store.probe = failed, probed
     return lambda: state.update(failing=False)
 
 
@@ -267,6 +276,21 @@ def test_sums_of_the_largest_values_are_limited_and_larger_ones_refused(started,
     clock.forward(0.5)
     wait_until_learned(loop)
     assert [(one.rewards, one.how) for one in loop.store.read(kinds=["join"])] == [([1.0], "sum, limited")]
+
+
+@pytest.mark.parametrize("budget", [{}, {"budget": {"amount": 1.0}}])
+def test_after_outcomes_of_the_largest_size_the_loop_decides_and_larger_ones_are_refused(started, tmp_path, budget):
+    clock = HeldClock()
+    loop = started(rules(model={}, outcomes={"cost": budget}), MemoryStore(), tmp_path / "models", clock)
+    for t in range(4):
+        loop.decide(request(t)).result()
+        with pytest.raises(ApiError, match=r"cost must be a finite number up to 1e\+30, got 1e\+50"):
+            loop.outcomes([OutcomeRequest(id=f"{t}", outcomes={"cost": 1e50})])
+        loop.outcomes([OutcomeRequest(id=f"{t}", value=1.0, outcomes={"cost": LARGEST})])[1].result()
+        clock.forward(0.5)
+        wait_until_learned(loop)
+    assert np.isfinite(loop.decide(request(4)).result().predicted["cost"]).all()
+    assert loop.problem() is None
 
 
 def test_a_log_that_lost_its_end_and_went_on_is_not_taken_for_the_one_of_the_checkpoint(started, tmp_path):

@@ -24,7 +24,7 @@ from onepass.service.loop import Loop
 from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest
 from onepass.service.responses import decision_answer
 from onepass.service.settings import make_bandit, parse_settings
-from patience import PATIENCE, until
+from patience import PATIENCE, until, wait_until_learned
 
 ARMS = ["a", "b", "c"]
 EARLY = 120  # seconds for which outcomes wait for their decision
@@ -251,6 +251,7 @@ class Machine(RuleBasedStateMachine):
             self.settle()
             self.what_is_joined_is_what_the_model_says()
             assert len(self.loop.joiner) == 0
+            wait_until_learned(self.loop)  # corrections, too
             self.loop.stop()
             twin = Fold(self.store, "news", make_bandit(self.first()))
             twin.advance()

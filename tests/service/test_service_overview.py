@@ -117,6 +117,7 @@ def test_very_many_arms_are_counted_together_and_memory_stays():
     assert sum(sum(piece.arms.values()) for piece in overview.sums.pieces) == 2 * many
     assert OTHERS in overview.sums.arms
     assert OTHERS not in found["names"]
+    assert found["arms"] is None
 
 
 def test_what_lapsed_is_not_waited_for_for_ever():

@@ -32,7 +32,9 @@ def rules(reg=0.5, **more):
     arguments = {"model": "disjoint", "reg": reg, "exploration": explores}
     return parse_settings({
         "name": "news", "features": {"context": 3}, "arms": ["a", "b", "c"], "reward": {"wait": 0.02},
-        "model": {"recipe": "OFUL", "seed": 2, "arguments": arguments}, "operation": {"publish": 0.0}, **more,
+        "model": {"recipe": "OFUL", "seed": 2, "arguments": arguments},
+        "operation": {"publish": 0.0, "checkpoint": 1e6},  # tests make checkpoints themselves, however long they take
+        **more,
     })  # fmt: skip
 
 

@@ -28,10 +28,21 @@ WRONG = {
     "reward.wait must be above 0": {"reward": {"wait": 0.0}},
     "reward.range must be the least": {"reward": {"range": [1.0, 0.0]}},
     "reward.range must be .* within": {"reward": {"range": [0.0, float("inf")]}},
+    r"reward.range must be .* within 1e\+30": {"reward": {"range": [-1e31, 1e31]}},
     "reward.default must be in reward.range": {"reward": {"default": -1.0}},
     'reward.default must be a number, or "none"': {"reward": {"default": "nothing"}},
-    "operation.checkpoint must be above 0": {"operation": {"checkpoint": 0.0}},
-    "operation.publish must be at least 0": {"operation": {"publish": -1.0}},
+    "operation.checkpoint must be .* above 0, got 0": {"operation": {"checkpoint": 0.0}},
+    "operation.checkpoint must be a finite number": {"operation": {"checkpoint": float("inf")}},
+    "operation.publish must be .* at least 0, got -1": {"operation": {"publish": -1.0}},
+    "operation.publish must be a finite number": {"operation": {"publish": float("inf")}},
+    "arms must have names of at most 256 characters": {"arms": ["a", "b" * 257]},
+    "arms must have names .* none of them NUL": {"arms": ["a", "b\0"]},
+    "model.recipe must name a function or class .* got 'collections:OrderedDict'": {
+        "model": {"recipe": "collections:OrderedDict"}
+    },
+    "model.recipe must return a bandit, but 'collections:Counter' returns Counter": {
+        "model": {"recipe": "collections:Counter"}
+    },
     "limits.body must be at least 1": {"limits": {"body": 0}},
     "limits.id must be at most 256": {"limits": {"id": 257}},
     "model.recipe must be one of": {"model": {"recipe": "Nothing"}},
@@ -138,6 +149,9 @@ ACCOUNTING = {
         "outcomes": {"dollars": {"prices": {"smal": 0.2}}}
     },
     "outcomes.dollars.prices.small must be": {"outcomes": {"dollars": {"prices": {"small": -1.0}}}},
+    "outcomes.dollars.prices.large must be at most 1e+09 times the budget's amount": {
+        "outcomes": {"dollars": {"prices": {"small": 0.2, "large": 1e10}, "budget": {"amount": 1.0}}}
+    },
     "outcomes.dollars.budget: amount must be": {"outcomes": {"dollars": {"budget": {"amount": 0.0}}}},
     "outcomes.dollars.budget: zone must be a time zone": {
         "outcomes": {"dollars": {"budget": {"amount": 1.0, "per": "day", "zone": "Mars"}}}
@@ -151,6 +165,12 @@ ACCOUNTING = {
     },
     "outcomes.refund.guardrail: give one of at_most and at_least": {
         "baseline": {}, "outcomes": {"refund": {"guardrail": {}}}
+    },
+    "outcomes.refund.default must be a finite number up to 1e+30, got 1e+31": {
+        "outcomes": {"refund": {"default": 1e31}}
+    },
+    "outcomes.refund.default must be a finite number up to 1e+30, got nan": {
+        "outcomes": {"refund": {"default": float("nan")}}
     },
     "outcomes.refund.default must be a number, or": {"outcomes": {"refund": {"default": "nothing"}}},
     'none of them "reward"': {"outcomes": {"reward": {}}},

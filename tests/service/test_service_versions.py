@@ -253,7 +253,8 @@ def test_a_canary_that_is_given_up_while_it_is_rebuilt_leaves_a_log_that_verifie
 def test_a_log_from_which_a_subject_was_forgotten_verifies_and_says_how_much_it_cannot(started, files):
     store = MemoryStore()
     loop = started(rules(), store)
-    played(loop, 0, 30)
+    for t in range(0, 30, 10):  # so that some decisions are those of later models, however slow the learner is
+        played(loop, t, t + 10)
     loop.change_settings(rules(reg=4.0))
     caught_up(loop)
     played(loop, 30, 40)
@@ -292,7 +293,8 @@ def test_a_log_from_which_a_subject_was_forgotten_verifies_and_says_how_much_it_
 def test_a_log_from_which_another_process_forgot_verifies_after_the_next_checkpoint(tmp_path, running):
     with SqliteStore(tmp_path / "log") as store, loops_in(tmp_path, HeldClock()) as start:
         loop = start(rules(), store)
-        played(loop, 0, 20)
+        for t in (0, 10):  # so that the later ones are decisions of a model that has learned
+            played(loop, t, t + 10)
         if not running:
             loop.stop()
         with SqliteStore(tmp_path / "log") as other:
@@ -360,24 +362,29 @@ def test_the_pieces_of_every_model_of_a_log_find_together_what_one_pass_finds(st
         found = rules(**more)
         return msgspec.structs.replace(found, operation=msgspec.structs.replace(found.operation, whole=8))
 
+    def played_by_tens(loop, begin, end):
+        """A busy learner reads many decisions at once, and a checkpoint comes after them: one for every ten."""
+        for t in range(begin, end, 10):
+            played(loop, t, t + 10)
+
     loop = started(often(), store)
-    played(loop, 0, 40)
+    played_by_tens(loop, 0, 40)
     corrected(loop, 6, 9)
     loop.change_settings(often(reg=4.0))
     caught_up(loop)
-    played(loop, 40, 80)
+    played_by_tens(loop, 40, 80)
     corrected(loop, 42, 3)
     forget_subject(loop, "user 3").result()
-    played(loop, 80, 100)
+    played_by_tens(loop, 80, 100)
     loop.promote()
-    played(loop, 100, 130)
+    played_by_tens(loop, 100, 130)
     loop.stop()
     loop = started(often(reg=4.0), store)
-    played(loop, 130, 150)
+    played_by_tens(loop, 130, 150)
     name = next(one.name for one in checkpoints.list_checkpoints(loop.folder, store, "news") if one.line == 0)
     loop.rollback(name)
     until(lambda: loop.building is None)
-    played(loop, 150, 190)
+    played_by_tens(loop, 150, 200)
     loop.stop()
     verified(store)
     report = verify_all(store.open_view)

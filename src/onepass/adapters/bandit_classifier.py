@@ -33,7 +33,8 @@ class BanditClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     exploration : float or Exploration, default 0.3
-        beta of beta sqrt(x^T A_a^-1 x), at least 0, or a rule such as `onepass.InverseGap()`.
+        Multiplier, at least 0, of the width sqrt(x^T A_a^-1 x) that is added to the expected reward of class a, whose
+        design is A_a. Or a rule such as `onepass.InverseGap()`.
     reg : float, default 1.0
         Ridge penalty, above 0.
     fit_intercept : bool, default True

@@ -47,12 +47,12 @@ class BanditLearner(Learner):
     Parameters
     ----------
     exploration : float or Exploration, default 0.1
-        Width of the confidence bounds, or an exploration rule, as for `onepass.LinUCB`.
+        Multiplier of the width in the confidence bounds, or an exploration rule, as for `onepass.LinUCB`.
     reg : float, default 1.0
         Ridge penalty, above 0.
     size : int, default 64
         Number of columns, at least 3. One is constant. The first feature names get a column each; later names share the
-        last eighth.
+        last eighth of the columns.
     seed : int, default 0
         Seed of the draws, and of the hash by which later feature names share columns, at least 0.
 
@@ -99,8 +99,8 @@ class BanditLearner(Learner):
         float
             Probability with which `predict` would choose the action.
         """
-        decision = self._bandit.copy().decide(self._row(context), [_arm_name(offered) for offered in actions])
-        return float(decision.probabilities[0][list(actions).index(action)])
+        found = self._bandit.probabilities(self._row(context), [_arm_name(offered) for offered in actions])
+        return float(found[list(actions).index(action)])
 
     def predict(self, context: Any, actions: Any) -> Any:
         """Choose an action for a context.

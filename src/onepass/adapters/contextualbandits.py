@@ -26,7 +26,7 @@ class LinUCB:
     nchoices : int
         Number of arms, at least 1.
     alpha : float or Exploration, default 1.0
-        Width of the upper confidence bounds, or a rule such as `onepass.InverseGap()`.
+        Multiplier of the width in the upper confidence bounds, at least 0, or a rule such as `onepass.InverseGap()`.
     lambda_ : float, default 1.0
         Ridge penalty, above 0.
     fit_intercept : bool, default True

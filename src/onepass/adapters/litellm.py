@@ -112,7 +112,8 @@ class BanditRouting(CustomRoutingStrategyBase, CustomLogger):
         self.router, self.bandit, self.context, self.reward = router, bandit, context, reward
         self.failure_reward = None if failure_reward is None else check.real("failure_reward", failure_reward)
         self.pending_limit: int = check.integer("pending_limit", pending_limit, 1)
-        self._pending: OrderedDict[str, Decision] = OrderedDict()
+        # By the id of a call: the decision of each of its attempts by arm, the last one at the end, None once learned.
+        self._pending: OrderedDict[str, dict[Any, Decision | None]] = OrderedDict()
         self._lock = Lock()
 
     def install(self) -> None:
@@ -182,14 +183,17 @@ class BanditRouting(CustomRoutingStrategyBase, CustomLogger):
             return offered[names[0]]
         wanted = metadata.get(DECISION_ID)
         with self._lock:
-            id = wanted if isinstance(wanted, str) and wanted not in self._pending else uuid4().hex
-        decision = self.bandit.decide(self.context(_messages(messages, input)), names, id=id)
+            is_known = isinstance(wanted, str) and (bool(failed) or wanted not in self._pending)
+        id = wanted if is_known else uuid4().hex
+        own = self.bandit.decide(self.context(_messages(messages, input)), names, id=uuid4().hex if failed else id)
         with self._lock:
-            self._pending[id] = decision
+            each = self._pending.setdefault(id, {})
+            each.pop(own.arm, None)
+            each[own.arm] = own
             while len(self._pending) > self.pending_limit:
                 self._pending.popitem(last=False)
         metadata[DECISION_ID] = id
-        return offered[decision.arm]
+        return offered[own.arm]
 
     async def async_get_available_deployment(self, *args: Any, **options: Any) -> Any:
         """Choose a deployment as `get_available_deployment` does, for `acompletion` and other asynchronous calls.
@@ -216,7 +220,7 @@ class BanditRouting(CustomRoutingStrategyBase, CustomLogger):
     # ---- after the call ----
 
     def learn(self, id: str, reward: float) -> None:
-        """Learn the reward of a call by the id of its decision.
+        """Learn the reward of a call by the id of its decision. After retries it is the last attempt's reward.
 
         Parameters
         ----------
@@ -233,7 +237,10 @@ class BanditRouting(CustomRoutingStrategyBase, CustomLogger):
             If the reward is not finite. The decision waits on.
         """
         with self._lock:
-            decision = self._pending[id]
+            each = self._pending[id]
+            decision = each[next(reversed(each))]
+        if decision is None:
+            raise KeyError(id)
         self.bandit.learn(decision, reward)
         with self._lock:
             self._pending.pop(id, None)
@@ -241,19 +248,26 @@ class BanditRouting(CustomRoutingStrategyBase, CustomLogger):
     def _learn_logged(self, kwargs: dict[str, Any], reward: Callable[[], float | None]) -> None:
         """Learn the result of the function `reward`, unless it is None.
 
-        `kwargs` is LiteLLM's description of the call. Nothing is learned if the call was an attempt with another
-        deployment than the decision chose.
+        `kwargs` is LiteLLM's description of the call. Nothing is learned if no decision of the call chose the
+        deployment of this attempt.
         """
         params = kwargs.get("litellm_params") or {}
         metadata = params.get("litellm_metadata") or params.get("metadata") or {}
         id, info = metadata.get(DECISION_ID), params.get("model_info") or metadata.get("model_info") or {}
+        if not isinstance(id, str):
+            return
         with self._lock:
-            decision = self._pending.get(id) if isinstance(id, str) else None
-        if decision is None or decision.arm != info.get("id"):
+            each = self._pending.get(id, {})
+            decision = each.get(info.get("id"))
+        if decision is None:
             return
         value = reward()
         if value is not None:
-            self.learn(decision.id, value)
+            self.bandit.learn(decision, value)
+            with self._lock:
+                each[decision.arm] = None
+                if not any(each.values()):
+                    self._pending.pop(id, None)
 
     def log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Learn the reward of a call that has returned.

@@ -78,7 +78,10 @@ class LinearImplementor(BaseMAB):
         return self._tables
 
     def fit(self, decisions: np.ndarray, rewards: np.ndarray, contexts: Any = None) -> None:
-        """Forget everything and learn the `rewards` (n,) of the arms `decisions` (n,) in `contexts` (n, dim)."""
+        """Forget everything and learn the `rewards` (n,) of the arms `decisions` (n,) in `contexts` (n, dim).
+
+        `contexts` is required; None is the default of MABWiser's interface.
+        """
         self.bandit, self._tables = bandit_from_policy(self.policy, np.shape(contexts)[1], self.seed % SEED_RANGE), None
         for arm in self.arms:
             self._require_bandit().add_arm(arm)

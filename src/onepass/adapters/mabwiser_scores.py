@@ -55,6 +55,7 @@ class ScoreTables:
     The matrices are the inverses A_a^-1 of the arms' designs if scores need widths, and their Cholesky factors L_a if
     scores are drawn. `kind` is "widths", "draws", or "means" if no matrix is needed. A matrix is stored as the vector
     of its entries on and below the diagonal. `cold` maps an arm without data to c if its A_a^-1 is c I, as in MABWiser.
+    `bandit` holds the models of the arms.
     """
 
     def __init__(self, bandit: Bandit, arms: Iterable[Any], kind: str, cold: dict[Any, float]) -> None:
@@ -161,7 +162,7 @@ class ArmGenerators:
         """Draw the deviations x^T L_a z (n, K) of rows x (n, d) from the arms' means.
 
         z is a standard normal vector, drawn for every row from the arm's generator. L_a is the Cholesky factor of
-        A_a^-1.
+        A_a^-1, which `tables` holds.
         """
         out, groups, singles = np.empty((len(rows), len(tables.names))), self._groups(tables), []
         for rng, indices in groups:

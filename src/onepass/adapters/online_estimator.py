@@ -250,7 +250,10 @@ class OnlineKernelEstimator(SharedObject, BaseEstimator, ABC):
         return estimator
 
     def _restore_extra(self, extra: dict[str, Any]) -> None:
-        """Restore the data of a file besides its arrays. Raises ValueError, TypeError or KeyError."""
+        """Restore `extra`, the data of a file besides its arrays.
+
+        Damaged data raise ValueError, TypeError or KeyError.
+        """
         count = check.integer("fitted", extra["fitted"], 0)
         if count == 0:
             return

@@ -7,7 +7,8 @@ sequence, and each later one maximizes the expected improvement under a kernel b
 Optuna's TPE sampler draws, one by one, the settings that only some trials have. It also draws every second trial if
 many values are equal. Failed and pruned trials count as the median of the first trials. Running trials count as if they
 had paid their mean, so `n_jobs` may be anything. Studies must have one objective. The sampler computes everything from
-the study's trials, so a study that is loaded from its storage continues.
+the study's trials, so a study that is loaded from its storage continues, and a sampler may serve one study after
+another.
 """
 
 from functools import partial
@@ -35,7 +36,7 @@ Space = dict[str, BaseDistribution]
 
 
 def _bounds(distribution: FloatDistribution | IntDistribution) -> tuple[float, float]:
-    """Return the ends of a parameter's range, widened by half a step; they are logarithms if its scale is."""
+    """Return the ends of a parameter's range, widened by half a step; their logarithms if its scale is logarithmic."""
     half = 0.5 * (distribution.step or 0.0)
     low, high = distribution.low - half, distribution.high + half
     return (float(np.log(low)), float(np.log(high))) if distribution.log else (low, high)
@@ -74,7 +75,8 @@ def shares_from_values(distribution: BaseDistribution, values: np.ndarray) -> np
 def kernel_rows(space: Space, points: np.ndarray) -> np.ndarray:
     """Return the rows (n, coordinates) on which the kernel is computed, for points (n, parameters) in the unit cube.
 
-    Every category of a categorical parameter has a coordinate of its own.
+    `space` maps the names of parameters to their distributions. Every category of a categorical parameter has a
+    coordinate of its own.
     """
     columns = []
     for distribution, shares in zip(space.values(), points.T, strict=True):
@@ -115,9 +117,21 @@ class BanditSampler(BaseSampler):
         self.seed: int = check.integer("seed", seed, 0)
         self._tpe = TPESampler(seed=self.seed % 2**32)
         self._rng = np.random.default_rng([self.seed, 1])
-        self._shared_space = IntersectionSearchSpace()
         self._lock = Lock()  # one thread of `n_jobs` at a time
+        self._begin_study(None)
+
+    def _begin_study(self, study: Study | None) -> None:
+        """Forget everything that was learned in another study."""
+        self._study = None if study is None else (study.study_name, id(study._storage))
+        self._shared_space = IntersectionSearchSpace()
         self._reset({})
+
+    def _shared_parameters(self, study: Study) -> Space:
+        """Return the parameters that all completed trials of a study have; forget what belongs to another study."""
+        if self._study != (study.study_name, id(study._storage)):
+            self._begin_study(study)
+        found: Space = self._shared_space.calculate(study)
+        return found
 
     def _reset(self, space: Space) -> None:
         """Forget everything that was learned in another search space, and start with `space`."""
@@ -137,7 +151,8 @@ class BanditSampler(BaseSampler):
         """Return the parameters of all trials so far, or an empty space if some trials have further ones."""
         if len(study.directions) > 1:
             raise ValueError("BanditSampler is for one objective")
-        shared = self._shared_space.calculate(study)
+        with self._lock:
+            shared = self._shared_parameters(study)
         complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if not all(past.distributions.keys() <= shared.keys() for past in complete):
             return {}
@@ -148,6 +163,7 @@ class BanditSampler(BaseSampler):
         if not search_space:
             return {}
         with self._lock:
+            self._shared_parameters(study)
             if search_space != self._space:
                 self._reset(dict(search_space))
             others = [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
@@ -169,8 +185,8 @@ class BanditSampler(BaseSampler):
     def best_trial(self, study: Study) -> FrozenTrial:
         """Return the completed trial with the best estimated mean.
 
-        The trial with the best observed value, `study.best_trial`, may only be the luckiest one. It is returned if
-        trials differ in their settings, or if there are fewer of them than start-up trials.
+        The trial with the best observed value, `study.best_trial`, may only be the luckiest one. That trial is returned
+        if some trials have parameters that others lack, or if there are fewer trials than `n_startup_trials`.
 
         Parameters
         ----------
@@ -189,6 +205,7 @@ class BanditSampler(BaseSampler):
         """
         space = self.infer_relative_search_space(study, study.best_trial)
         with self._lock:
+            self._shared_parameters(study)
             if space != self._space:
                 self._reset(space)
             trials = self._usable_trials(study.get_trials(deepcopy=False))
@@ -242,10 +259,14 @@ class BanditSampler(BaseSampler):
         The point is in the unit cube. `trials` are the trials so far, and `sign` is 1 if the study maximizes, else -1.
         """
         trials = self._usable_trials(trials)
-        has_values = any(trial.state == TrialState.COMPLETE for trial in trials)
+        has_values = any(
+            trial.value is not None and np.isfinite(trial.value)
+            for trial in trials
+            if trial.state == TrialState.COMPLETE
+        )
         if len(trials) < self._n_startup or not has_values:
             sequence = qmc.Sobol(len(self._space), seed=np.random.default_rng([self.seed, 2]))
-            return np.asarray(sequence.fast_forward(number).random()[0])
+            return np.asarray(sequence.random()[0] if number == 0 else sequence.fast_forward(number).random()[0])
         self._learn_finished(trials, sign)
         pending = [trial.number for trial in trials if trial.state not in FINISHED_STATES]
         model = self._surrogate.condition_on_pending(self._rows(pending))

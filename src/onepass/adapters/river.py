@@ -29,7 +29,8 @@ class KernelClassifier(Classifier):
     classes : sequence, default (False, True)
         All labels that may occur.
     size : int, default 64
-        Number of columns, at least 2. The first feature names get a column each; later names share the last eighth.
+        Number of columns, at least 2. The first feature names get a column each; later names share the last eighth of
+        the columns.
     seed : int, default 0
         Seed of the hash by which later feature names share columns, at least 0.
 
@@ -98,7 +99,8 @@ class KernelRegressor(Regressor):
     Parameters
     ----------
     size : int, default 64
-        Number of columns, at least 2. The first feature names get a column each; later names share the last eighth.
+        Number of columns, at least 2. The first feature names get a column each; later names share the last eighth of
+        the columns.
     seed : int, default 0
         Seed of the hash by which later feature names share columns, at least 0.
 
@@ -152,12 +154,12 @@ class LinearPolicy(ContextualPolicy):
     Parameters
     ----------
     exploration : float or Exploration, default 0.1
-        Width of the confidence bounds, or an exploration rule, as for `onepass.LinUCB`.
+        Multiplier of the width in the confidence bounds, or an exploration rule, as for `onepass.LinUCB`.
     reg : float, default 1.0
         Ridge penalty, above 0.
     size : int, default 64
         Number of columns, at least 3. One is constant. The first feature names get a column each; later names share the
-        last eighth.
+        last eighth of the columns.
     reward_obj : object, default None
         Object of River that summarizes rewards, as for River's policies.
     burn_in : int, default 0

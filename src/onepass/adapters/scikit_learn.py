@@ -258,7 +258,10 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         self.counts_ = np.zeros(len(self.classes_))
 
     def _class_weights(self, codes: np.ndarray) -> np.ndarray | None:
-        """Return weights (classes,) of the classes after these examples are counted, or None without weights."""
+        """Return the weights (classes,) of the classes, or None without weights.
+
+        For "balanced" weights, examples of the classes `codes` (n,) are counted beside those learned so far.
+        """
         weights = self.class_weight
         if weights is None:
             return None
@@ -407,7 +410,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         Returns
         -------
         array of shape (n, classes)
-            Probabilities of the classes.
+            Probabilities of the classes, in the order of `classes_`.
         """
         decisions = self.decision_function(X)
         return self.calibration_.probabilities(decisions)
@@ -424,7 +427,7 @@ class OnlineKernelClassifier(ClassifierMixin, OnlineKernelEstimator):
         Returns
         -------
         array of shape (classes,)
-            Probabilities of the classes.
+            Probabilities of the classes, in the order of `classes_`.
         """
         decisions = decide(validate_row(self, x), self.learners_)
         return self.calibration_.probabilities(decisions)[0]

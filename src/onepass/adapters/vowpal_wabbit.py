@@ -18,6 +18,7 @@ ignored.
 """
 
 import json
+import math
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -169,12 +170,15 @@ def _parse_flags(text: str) -> Iterator[tuple[str, str]]:
 def _number_of_flag(values: dict[str, str], name: str, default: float) -> float:
     """Return the value of the flag `name` as a number, `default` if it is not among the flags `values`.
 
-    `values` maps flags to their values. Raises ValueError for a value that is not a number.
+    `values` maps flags to their values. Raises ValueError for a value that is not a finite number.
     """
     try:
-        return float(values.get(name, default))
+        number = float(values.get(name, default))
     except ValueError:
-        raise ValueError(f"{name} must be followed by a number, got {quote(values[name])}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be followed by a finite number, got {quote(values[name])}")
+    return number
 
 
 def validate_exploration(exploration: Any) -> dict[str, Any]:

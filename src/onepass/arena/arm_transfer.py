@@ -317,9 +317,10 @@ def arm_from_scratch(work: Scratch, space: Subspace, rows: int, sums: Sums, memo
 def add_moment_of(work: Scratch, space: Subspace, arm: PackedArm, sign: float, shed: float) -> None:
     """Add to an arm in scratch arrays the moment b, the sum of reward times row, of another arm, times `sign`.
 
-    `work` are the scratch arrays, `space` is the subspace of the arm in them, and `arm` is the other arm. The same is
-    done for the products with shared features. The part of b outside the directions is added to the vector o if
-    anything was truncated (`shed` > 0).
+    `work` are the scratch arrays, `space` is the subspace of the arm in them, and `arm` is the other arm. Only the
+    part of b in this subspace is added to the moment in `work`. The products of the arm's rows with shared features
+    (`cross`) are projected and added likewise. If `shed`, the amount that truncations have cut off, is above 0, the
+    rest of b is added to the vector `work.outside`, and otherwise it is left out.
     """
     used, b = space.used, full_moment(arm)
     basis = work.basis[:used]

@@ -207,10 +207,11 @@ def truncate_arm(
 def eliminate_row(work: Scratch, used: int, q: float, extra: np.ndarray, reward: float, increment: np.ndarray) -> float:
     """Fill `increment` (k,) with a row for the shared part of a hybrid model, and return its target.
 
-    The arm has learned a row x with shared features z = `extra` (k,) and reward r. What is left for the shared part is
-    the row sqrt(w) (z - B^T A^-1 x) with the target sqrt(w) (r - b^T A^-1 x), where w = 1 / (1 + x^T A^-1 x). This is
-    block elimination of the arm (Li et al. 2010, algorithm 2), row by row. On entry work.u is A^-1 x, q is x^T A^-1 x,
-    and `used` is the number of the arm's directions. Afterwards x z^T has been added to B.
+    The arm learns a row x with shared features z = `extra` (k,) and reward r. Before this row it has the design A, the
+    moment b = sum of reward times row, and the cross matrix B = sum of x z^T. What is left for the shared part is the
+    row sqrt(w) (z - B^T A^-1 x) with the target sqrt(w) (r - b^T A^-1 x), where w = 1 / (1 + x^T A^-1 x). This is block
+    elimination of the arm (Li et al. 2010, algorithm 2), row by row. On entry work.u is A^-1 x, q is x^T A^-1 x, and
+    `used` is the number of the arm's directions. The function adds x z^T to B, and changes neither A nor b.
     """
     weight, target = 1.0 / np.sqrt(1.0 + q), reward
     for j in range(extra.size):
@@ -324,7 +325,7 @@ def learn_one(
 def error_bound(arena: ArenaState, rule: Any, count: int) -> float:
     """Return the largest bound of ||A - A_hat||_2 over the first `count` arms.
 
-    A is the design of an arm, and A_hat its sketch, truncated by `rule`. The bound contains rounding errors.
+    A is the design of an arm, and A_hat its sketch, truncated by `rule`. The bound allows for rounding errors.
     """
     bound, eps = 0.0, float(np.finfo(arena.basis.dtype).eps)
     for arm_id in range(count):

@@ -279,9 +279,10 @@ class ListStore:
         return max((float(contract.error_bound(design)) for design in held), default=0.0)
 
     def relative_loss(self) -> float:
-        """Return the largest amount that the sketch of an arm has cut off, in units of the ridge.
+        """Return the largest relative loss of an arm's sketch (design/loss.py), 0 for exact designs.
 
-        Only the first 64 arms are looked at (design/loss.py).
+        The relative loss is the sum of squares along a direction that truncations have removed, divided by the ridge.
+        Only the first 64 arms are looked at.
         """
         reg = float(self._estimator.design.reg)
         held = [

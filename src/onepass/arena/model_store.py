@@ -167,12 +167,15 @@ class ModelStore(Protocol):
         ...
 
     def relative_loss(self) -> float:
-        """Return how much an arm's sketch has cut off: the largest value over the arms, in units of the ridge."""
+        """Return the largest relative loss of an arm's sketch (design/loss.py), 0 for exact designs.
+
+        The relative loss is the sum of squares along a direction that truncations have removed, divided by the ridge.
+        """
         ...
 
 
 def empty_state(store: ModelStore, names: Any) -> Any:
-    """Return an empty state with the array names of a file.
+    """Return a state without rows whose arrays have the names of a file's arrays, as a template to read the file.
 
     `store` is an empty store, and `names` are the names of the file's arrays, which start with "store.".
     """

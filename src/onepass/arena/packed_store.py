@@ -45,7 +45,7 @@ SOLE_OWNER = _count_references(_probe.array)  # of an array that nobody has but 
 
 
 def _resize_array(state: NamedTuple, name: str, length: int) -> np.ndarray:
-    """Resize the first axis of a state's array.
+    """Give the first axis of a state's array `name` a new length, and return the array.
 
     The array is resized in place if nothing else refers to it, which avoids a second copy of a large arena.
     """
@@ -172,8 +172,8 @@ class PackedStore:
     def _ensure_slots(self, slots: int, reuse: bool = False) -> None:
         """Enlarge the arena unless there is room for `slots` more slots.
 
-        A slot holds one direction of one arm. Room above the field `top`, the number of slots ever used, counts. Free
-        slots below it count as well if `reuse` is True.
+        A slot holds one direction of one arm. The field `top` is the number of slots ever used. The slots above it are
+        room, and if `reuse` is True, the free slots below it, too.
         """
         state, self._free = self.state, max(0, self._free - slots)
         if state.top + slots <= state.link.size or (reuse and self._free > 0):

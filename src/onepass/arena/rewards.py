@@ -197,7 +197,7 @@ def unit_of_arms(arm_rule: Any, memory: np.ndarray, rows: np.ndarray) -> float:
     """Return the noise unit (`estimator.contract.noise_unit`) of all arms of an arena together.
 
     `arm_rule` is the rule by which arms learn. memory (n, m) holds the numbers that the estimator keeps for each of n
-    arms, and rows (n,) the numbers of rows learned.
+    arms, and rows (n,) the numbers of rows learned. Default: 1.
     """
     return 1.0
 
@@ -215,7 +215,8 @@ def radius_of_arm(
 
     `arm_rule` is the rule by which the arm learns, `memory` (m,) holds the numbers that it keeps for the arm, and
     `prior` is the subspace that the arm began with. `rule` is the design's truncation rule, and `facts` holds the size
-    of the model. `constants` are what the radius takes as known: noise, bounds of parameter and rows, and delta.
+    of the model. `constants` are what the radius takes as known: noise, bounds of parameter and rows, and delta. The
+    default is the radius of ridge regression on the design.
     """
     return radius_by(rule, facts, constants)
 

@@ -22,7 +22,8 @@ def arm_statistics(
 ) -> ArmStatistics:  # fmt: skip
     """Return the means, widths and draws of the arms with ids arm_ids (K,) that an exploration rule needs.
 
-    rows (K, dim) has one row for each arm, or is (1, dim) for all arms. normals (pairs, K) holds standard normal draws.
+    rows (K, dim) has one row for each arm, or is (1, dim) for all arms. `rule` is the exploration rule, and
+    normals (pairs, K) holds standard normal draws, one row for each pair of opposite draws of theta.
     `rounds` is the number of rewards learned, and `tally` the sums of squared residuals so far.
     `cutting` is the rule by which an arm is truncated as soon as it holds `limit` directions, and `arm_rule` the rule
     by which it learns rewards.

@@ -31,7 +31,8 @@ from onepass.bandit.outcomes import (
 )
 from onepass.bandit.recommend import recommend_top_k
 from onepass.bandit.regret_bound import RegretBound, RegretSum, bound_of_slot, bounds_of_rounds, is_bounded, make_bound
-from onepass.bandit.rewarded_ids import RewardedIds
+from onepass.bandit.removed_arms import RemovedArms
+from onepass.bandit.rewarded_ids import LENGTH, RewardedIds
 from onepass.bandit.sketch_warning import FIRST, next_look
 from onepass.bandit.snapshot import Snapshot
 from onepass.estimator.families import name_of
@@ -126,6 +127,8 @@ class Bandit(files.Owner):
             self._model.begin_outcomes(len(self.outcomes))
         self._explore(exploration)
         self._rewarded, self._informed, self._regret = RewardedIds(), RewardedIds(), RegretSum()
+        self._removed = RemovedArms()
+        self._early: dict[str, float] = {}  # outcomes that wait for their reward, by decision, slot and name
         self._rng = np.random.default_rng(self.seed)
         self._next_look = FIRST
 
@@ -210,6 +213,27 @@ class Bandit(files.Owner):
         """
         with defer_signals():
             self._model.remove_arm(arm)
+            self._removed.add(arm, self.n_learned)
+            if self._regret.rows:
+                self._regret = self._regret._replace(removed=self._regret.removed + 1)
+
+    @reading
+    def has_removed(self, arm: Hashable, since: int) -> bool:
+        """Return True if `remove_arm` has removed an arm after a number of rows were learned.
+
+        Parameters
+        ----------
+        arm : hashable
+            Name of the arm, which may have been added again.
+        since : int
+            Number of rows learned, such as `n_learned` of a decision.
+
+        Returns
+        -------
+        bool
+            True if the arm was removed after more than `since` rows. The latest 2,000 removals are known.
+        """
+        return self._removed.has(arm, since)
 
     # ---- decisions ----
 
@@ -615,7 +639,12 @@ class Bandit(files.Owner):
             self._next_look = next_look(self._model, self.name, self._next_look)
 
     def _reward(self, decisions: Any, rewards: Any, allow_repeat: bool, time: Any) -> None:
-        """Learn the rewards of decisions from their records; if one is refused, none is learned."""
+        """Learn the rewards of decisions from their records; if one is refused, none is learned.
+
+        The arguments are those of `learn`, whose `context` are the decisions here.
+        """
+        if rewards is None:
+            raise ValueError("rewards must be given for decisions, unless outcomes come without them, got None")
         given, paid = pair_rewards(decisions, rewards)
         new = self._rewarded.check([one.id for one in given], allow_repeat)
         slots, values = [], []
@@ -630,6 +659,7 @@ class Bandit(files.Owner):
         with defer_signals():
             if batch is not None:
                 self._update(batch, checked, None, time, more)
+                self._drop_early(slots)
                 if self._bounded:
                     self._add_regret(slots)
             self._rewarded.add(new)
@@ -641,7 +671,11 @@ class Bandit(files.Owner):
                 self._regret = self._regret.add(bound_of_slot(decision, slot, self._model.family))
 
     def _learn_outcomes(self, decisions: Any, rewards: Any, outcomes: Any, allow_repeat: bool, time: Any) -> None:
-        """Learn outcomes of decisions, together with their rewards or alone."""
+        """Learn outcomes of decisions, together with their rewards or alone.
+
+        The arguments are those of `learn`. Unless `allow_repeat` is True, an outcome that was learned before is
+        refused.
+        """
         if not self.outcomes:
             raise ValueError("outcomes must be None for a bandit that was given no names of outcomes")
         listed = decisions if isinstance(decisions, list) else [decisions]
@@ -666,7 +700,8 @@ class Bandit(files.Owner):
                     revisions.append(((one, slot), found, expected if learned else None))
             with defer_signals():
                 for at, revised, before in revisions:
-                    self._model.revise_outcomes(at, revised, before)
+                    if self._model.revise_outcomes(at, revised, before) is False:
+                        self._keep_early(at, revised)
                 self._informed.add(informed)
             return
         paid = pair_rewards(decisions, rewards)[1]
@@ -682,24 +717,43 @@ class Bandit(files.Owner):
         with defer_signals():
             if batch is not None:
                 self._update(batch, checked, None, time, rows)
+                self._drop_early(slots)
                 if self._bounded:
                     self._add_regret(slots)
             self._rewarded.add(new)
             self._informed.add(informed)
 
     def _fill_missing(self, slots: list[tuple[Decision, int]]) -> np.ndarray:
-        """Return the outcomes (n, J) to learn for slots whose outcomes have not come.
+        """Return the outcomes (n, J) to learn for slots whose outcomes do not come with their reward.
 
-        `slots` lists n pairs (decision, slot). The outcomes are the predictions in the decisions' records, or NaN for
-        an outcome that was learned before.
+        `slots` lists n pairs (decision, slot). The outcomes are the predictions in the decisions' records. An outcome
+        that came before has the value that was kept for it, or NaN if it was learned then.
         """
         out = np.empty((len(slots), len(self.outcomes)))
         for i, (one, slot) in enumerate(slots):
             out[i] = relative(one, slot, values_from_record(one, slot, self.outcomes), self.outcomes)
             for j, name in enumerate(self.outcomes):
-                if f"{one.id}\n{slot}\n{name}" in self._informed:
-                    out[i, j] = np.nan
+                if (key := f"{one.id}\n{slot}\n{name}") in self._informed:
+                    out[i, j] = self._early.get(key, np.nan)
         return out
+
+    def _keep_early(self, slot: tuple[Decision, int], values: np.ndarray) -> None:
+        """Keep the outcomes `values` (J,) of a slot, NaN for missing ones, until its reward is learned.
+
+        The oldest outcomes beyond 10,000 are dropped.
+        """
+        decision, place = slot
+        for name, value in zip(self.outcomes, values.tolist(), strict=True):
+            if value == value:
+                self._early[f"{decision.id}\n{place}\n{name}"] = value
+        for key in list(self._early)[: max(len(self._early) - LENGTH, 0)]:
+            del self._early[key]
+
+    def _drop_early(self, slots: list[tuple[Decision, int]]) -> None:
+        """Drop the kept outcomes of slots whose rewards have been learned."""
+        for decision, place in slots if self._early else ():
+            for name in self.outcomes:
+                self._early.pop(f"{decision.id}\n{place}\n{name}", None)
 
     def _outcomes_of_rows(self, outcomes: Any, batch: Any) -> np.ndarray | None:
         """Return the outcomes (n, J) of rows that were not decided by this bandit, or None without outcomes.
@@ -762,7 +816,7 @@ class Bandit(files.Owner):
         ----------
         contexts : array of shape (T, K, dim)
             The row of each arm in each round. With a model for each arm also (T, 1, dim); these arms are named 0 to K -
-            1. Factors are not accepted.
+            1. `Factors` are refused.
         rewards : array of shape (T, K)
             The reward that each arm would pay.
         nu : array of shape (T,) or (T, K), default None
@@ -841,8 +895,8 @@ class Bandit(files.Owner):
         arms : sequence of hashable, dict or list of features, default None
             The arms on offer, as in `decide`. None beside a decision.
         names : iterable of str, default None
-            Names of the columns of a context, or of the left factor's columns, then the right one's. None means x0, x1,
-            ...
+            Names of the columns of a context. For `Factors`, the names of the left factor's columns come first, and
+            those of the right one's follow. None means x0, x1, ...
         time : float or datetime, default None
             Present time, as in `decide`.
 
@@ -875,7 +929,7 @@ class Bandit(files.Owner):
             raise ValueError(f"contexts must be those of one decision, not of {len(request.each)} at once")
         scores = self._scores(model, request, np.random.default_rng(self.seed))[0]
         offered = range(request.size) if request.names is None else request.names
-        places = arms_to_explain(scores, offered, arm, other, model.compares)
+        places = arms_to_explain(scores, offered, arm, other, model.can_compare(request))
         sides = model.attribute(request, places, names)
         link = "" if model.family is None else name_of(model.family)
         return make_explanation([offered[place] for place in places], scores[places].tolist(), sides, link)
@@ -914,8 +968,8 @@ class Bandit(files.Owner):
         -------
         RegretBound
             `total` is the bound, and `probability` the probability with which it holds. `n_decisions` is the number of
-            decisions that it covers. `n_other_rows` is the number of rows that were learned without a decision, about
-            which it says nothing.
+            decisions that it covers. `n_other_rows` is the number of other rows learned, such as rows without a
+            decision. The bound says nothing about their regret.
 
         Raises
         ------
@@ -925,8 +979,9 @@ class Bandit(files.Owner):
         Notes
         -----
         The sum starts again from 0 when `exploration` is set. A decision that is learned twice counts twice. A decision
-        without a reward does not count. With a model for each arm the probability is 1 - K delta for K arms. Each merge
-        lowers the probability by 2 delta.
+        without a reward does not count. With a model for each arm the probability is 1 - K delta for K arms, removed
+        ones included. A merge with another bandit lowers it by 2 delta if all arms share one model. The reason is that
+        two more sequences of radii must hold: the other bandit's before the merge, and the merged bandit's after it.
 
         Examples
         --------
@@ -964,7 +1019,8 @@ class Bandit(files.Owner):
         """Return a bandit with the same model under another exploration rule.
 
         The two bandits share what they learn. Let only one of them learn, or take a `copy` first. The random generator
-        of the new bandit starts at the seed.
+        of the new bandit starts at the seed. A `ContextualBandit` chooses its model when it first learns: call this
+        method afterwards, because before that nothing is shared.
 
         Parameters
         ----------
@@ -983,7 +1039,7 @@ class Bandit(files.Owner):
         """
         twin = self._twin(self._model)
         twin.sharing = self.sharing
-        twin._rewarded = self._rewarded
+        twin._rewarded, twin._informed, twin._early = self._rewarded, self._informed, self._early
         twin._explore(exploration)
         twin._regret = RegretSum()
         twin._rng = np.random.default_rng(self.seed)
@@ -1027,6 +1083,8 @@ class Bandit(files.Owner):
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._model, twin._rewarded, twin._informed = model, self._rewarded.copy(), self._informed.copy()
+        twin._removed = self._removed.copy()
+        twin._early = dict(self._early)
         return twin
 
     def _copy_outcomes(self, twin: Self) -> None:
@@ -1058,8 +1116,8 @@ class Bandit(files.Owner):
             If the bandits have models of different kinds, or a model, estimator or design that cannot be merged.
         ValueError
             If the models do not fit together: their parts or learned features differ, a horizon would be exceeded, an
-            arm is in the middle of its repeated plays, or a sketch would have to give rows back. Nothing has changed
-            then.
+            arm is in the middle of its repeated plays, `since` has learned more rows than one of both, or a sketch
+            would have to give rows back. Nothing has changed then.
         """
         for name, one in (("other", other), ("since", other if since is None else since)):
             if not (isinstance(one, Bandit) and type(one.model) is type(self._model)):
@@ -1072,6 +1130,11 @@ class Bandit(files.Owner):
 
     @writing
     def _merge(self, other: Self, since: Self | None) -> Self:
+        if since is not None and since.n_learned > min(self.n_learned, other.n_learned):
+            raise ValueError(
+                f"since must be the bandit that both were copied from: it has learned {since.n_learned} rows, "
+                f"this one {self.n_learned} and other {other.n_learned}"
+            )
         with defer_signals():
             self._adopt(self._model.merge(other._model, None if since is None else since._model))
             self._rewarded.join(other._rewarded)
@@ -1108,9 +1171,12 @@ class Bandit(files.Owner):
             "rewarded": self._rewarded.to_text(),
             "regret": self._regret.to_plain(),
         }
+        if removed := self._removed.to_plain():
+            extra["removed"] = removed
         if not self.outcomes:
             return files.Contents(self._arguments(), extra, ())
         extra |= {"outcomes": list(self.outcomes), "informed": self._informed.to_text()}
+        extra |= {"early": dict(self._early)} if self._early else {}
         return files.Contents(self._arguments(), extra, self._model.outcome_state())
 
     @classmethod
@@ -1121,9 +1187,12 @@ class Bandit(files.Owner):
             bandit.outcomes = check_names(extra["outcomes"])
             bandit._model.restore_outcomes(len(bandit.outcomes), held)
             bandit._informed = RewardedIds.from_text(extra["informed"])
+            early = extra.get("early", {})
+            bandit._early = {key: check.real("early outcome", value) for key, value in early.items()}
         else:
             held.take((), lambda found: True)
         bandit._rng.bit_generator.state = extra["rng"]
         bandit._rewarded = RewardedIds.from_text(extra["rewarded"])
         bandit._regret = RegretSum.from_plain(extra["regret"])
+        bandit._removed = RemovedArms.from_plain(extra.get("removed", {}))
         return bandit

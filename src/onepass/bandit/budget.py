@@ -25,7 +25,10 @@ HAS_HORIZON = {DECISION: False, DAY: False, HORIZON: True}
 
 @dataclass(frozen=True)
 class Budget:
-    """Limit on the spending of an outcome.
+    """Limit on the spending of an outcome, such as a cost.
+
+    Pass it to `Budgeted` under the name of the outcome: ``Budgeted(bandit, {"dollars": Budget(0.001)})``. `learn` then
+    reports what was spent: ``learn(decision, reward, outcomes={"dollars": 0.0002})``.
 
     Parameters
     ----------
@@ -44,8 +47,8 @@ class Budget:
         "day".
     leash : float, default 0.01
         Share, above 0, by which the decisions of a window may together exceed their part of the budget. For "day" it is
-        the share of the day's amount by which spending may be ahead of the time of the day. An arm whose cost
-        might exceed this has probability 0. The cheapest arm always stays.
+        the share of the day's amount by which spending may be ahead of the time of the day. An arm has probability 0 if
+        a cautious estimate of its cost is more than what is left (docs/how/pacing.md). The cheapest arm always stays.
 
     Raises
     ------
@@ -122,7 +125,8 @@ class Spending(NamedTuple):
     spent : float
         Amount spent so far: of this day, for a day's budget. Outcomes that have not come count as predicted.
     left : float
-        Amount that the budget allows up to now, minus the amount spent; negative if more was spent.
+        Amount that the budget allows up to now, minus the amount spent; negative if more was spent. For a budget per
+        decision whose amount was changed, both count from the change on.
     price : float
         Price of one unit of the outcome, in units of reward, in the last decision.
     decisions : int

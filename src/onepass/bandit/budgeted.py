@@ -1,23 +1,37 @@
 """A bandit that keeps within budgets, by prices on outcomes and by hard stops (pacing.py).
 
-The record of a decision includes the price, so that its probabilities can be computed again.
+The record of a decision includes the price, so that its probabilities can be computed again. The latest records are
+kept: a repeated id gets the record of the first time, and is not charged again.
 """
 
 import json
 import time
-from collections.abc import Hashable, Mapping
-from typing import Any, Self, final
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from onepass.bandit.bandit import Bandit
 from onepass.bandit.budget import Budget, Share, Spending, check_spent
-from onepass.bandit.decision import Decision
-from onepass.bandit.pacing import Pacing
+from onepass.bandit.decision import Decision, check_same_offer
+from onepass.bandit.outcomes import ARMS, check_weights
+from onepass.bandit.pacing import Bases, Pacing, Prices
 from onepass.foundation import check, files
 from onepass.foundation.check import quote
+from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.registry import build, savable
 from onepass.foundation.rw_lock import composite, reading
+from onepass.foundation.state import object_array
+from onepass.model.names import check_hashable
+from onepass.model.records import is_frame
+
+REPEATS = 1_000  # latest decisions with an id of the caller that are kept for repeated requests
+
+
+class SavedRecords(NamedTuple):
+    """Decisions kept for repeated requests, as an array of JSON for a file."""
+
+    records: np.ndarray
 
 
 @final
@@ -92,6 +106,7 @@ class Budgeted(files.Owner):
             raise ValueError(f"shares must be a Share, or {{arm: Share}}, got {quote(shares)}")
         self.bandit = bandit
         self._pacing = Pacing(bandit.outcomes, given, shares)
+        self._named: dict[str, Decision] = {}  # latest decisions with an id of the caller, the oldest first
 
     # ---- questions ----
 
@@ -117,25 +132,26 @@ class Budgeted(files.Owner):
     ) -> Decision:
         """Choose an arm for one request within the budgets.
 
-        The decision is charged its predicted outcomes at once.
+        The decision is charged its predicted outcomes at once. A repeated `id` is a repeated request: it gets its
+        earlier decision and is charged nothing, whatever was learned or spent in between.
 
         Parameters
         ----------
         context : array, dict, frame or Factors, default None
             One request, as in `Bandit.decide`.
         arms : sequence of hashable, dict or list of features, default None
-            The arms on offer.
+            The arms on offer. None is as for `Bandit.decide`.
         id : str, default None
-            Identity of the decision, as in `Bandit.decide`.
+            Identity of the decision, as in `Bandit.decide`. The last 1,000 ids count as repeated.
         eligible : array of bool or sequence of names, default None
             The arms that may be chosen.
         costs : dict, default None
-            Known prices of arms, {arm: {outcome: price above 0}}. An arm without a price is predicted to cost its mean
-            so far.
+            Known prices of arms, {arm: {outcome: price}}, each above 0 and at most 1e9 times the budget's amount. An
+            arm without a price is predicted to cost its mean so far.
         weights : dict, default None
             Weights of the reward and of outcomes, as in `Bandit.decide`; prices of budgets are subtracted from them.
         now : float, default None
-            Present time in seconds, for budgets per day and half-lives. None takes `time.time()`.
+            Present time in Unix seconds, for budgets per day and half-lives. None takes `time.time()`.
 
         Returns
         -------
@@ -145,24 +161,46 @@ class Budgeted(files.Owner):
         Raises
         ------
         ValueError
-            If `Bandit.decide` refuses the request. Nothing is charged then.
+            If `Bandit.decide` refuses the request, or if the id was decided with other arms. Nothing is charged then,
+            and prices stay.
         """
-        now = time.time() if now is None else check.real("now", now)
-        given = {} if weights is None else dict(weights)
+        now = self._pacing.check_time(time.time() if now is None else now)
+        arms = list(arms) if isinstance(arms, Iterator) else arms
+        given = {} if weights is None else weights
+        self._check_weights(given)
         moment = {"time": now} if self.bandit.needs_time else {}
-        names = list(arms) if arms is not None and not _are_features(arms) else list(self.bandit.arms)
-        prices, bases = self._pacing.arm_prices(names, costs)
-        pricing = self._pacing.pricing(given, now, prices, bases)
-        decision = self.bandit.decide(context, arms, id=id, eligible=eligible, costs=prices, weights=pricing, **moment)
-        if decision.is_batch:
-            raise ValueError("contexts must be those of one decision: budgets are spent one after the other")
-        if not self._pacing.is_charged(decision.id):  # a repeated question is charged once
-            place, arm = int(decision.index), _key(decision)
-            predicted = {name: decision.predicted[name][place] for name in self._pacing.names}
-            given_prices = {name: bases.get((name, arm)) for name in self._pacing.names}
-            used = {name: (decision.costs or {}).get(name, {}).get(place, 0.0) for name in self._pacing.names}
-            self._pacing.charge_decision(decision.id, arm, predicted, given_prices, used, now)
+        prices, bases = self._price_arms(arms, costs)
+        options = {"costs": prices, "weights": self._pacing.pricing(dict(given), now, prices, bases), **moment}
+        known = self._named.get(id) if isinstance(id, str) else None
+        with self._pacing.undo_refused(always=known is not None):
+            decision = self.bandit.decide(context, arms, id=id, eligible=eligible, **options)
+            if decision.is_batch:
+                raise ValueError("contexts must be those of one decision: budgets are spent one after the other")
+        if known is not None:
+            return check_same_offer(known, decision)
+        with defer_signals():
+            self._pacing.charge_decision(decision.id, _key(decision), *self._forecast(decision, bases), now)
+            if id is not None:
+                self._keep(decision)
         return decision
+
+    def _keep(self, decision: Decision) -> None:
+        """Keep a decision for repeated requests, and drop the oldest beyond 1,000."""
+        self._named[decision.id] = decision
+        if len(self._named) > REPEATS:
+            del self._named[next(iter(self._named))]
+
+    def _check_weights(self, weights: Any) -> None:
+        """Raise ValueError for weights that `Bandit.decide` refuses; those of arms are checked once arms are known."""
+        if isinstance(weights, Mapping):
+            weights = dict(weights)
+            weights.pop(ARMS, None)
+        check_weights(weights, self.bandit.outcomes, None, 0)
+
+    def _price_arms(self, arms: Any, costs: Any) -> tuple[Prices, Bases]:
+        """Return the expected and the given prices of the arms on offer, as `Pacing.arm_prices` does."""
+        names = list(arms) if arms is not None and not _are_features(arms) else list(self.bandit.arms)
+        return self._pacing.arm_prices(names, costs)
 
     # ---- spending ----
 
@@ -195,17 +233,88 @@ class Budgeted(files.Owner):
         Raises
         ------
         ValueError
-            If a number is negative or not finite, or if `Bandit.learn` refuses. Nothing has changed then.
+            If a number is negative or not finite, `now` is no time in Unix seconds, or `Bandit.learn` refuses. Nothing
+            has changed then.
+        """
+        now = self._pacing.check_time(time.time() if now is None else now)
+        given = self._check_outcomes(outcomes)
+        moment = {"time": now} if self.bandit.needs_time else {}
+        self.bandit.learn(decision, reward, outcomes=outcomes, allow_repeat=allow_repeat, **moment)
+        self._pacing.charge_outcomes(decision.id, _key(decision), given, now)
+
+    @composite
+    def learn_logged(
+        self,
+        context: Any = None,
+        arm: Any = None,
+        reward: Any = None,
+        *,
+        arms: Any = None,
+        outcomes: Any = None,
+        costs: Any = None,
+        now: Any = None,
+    ) -> None:
+        """Learn an earlier decision that these budgets did not pay for, such as a row of a log.
+
+        The bandit learns its reward and outcomes, and the budgets learn what the arm costs. Nothing is charged.
+
+        Parameters
+        ----------
+        context : array, dict, frame or Factors, default None
+            The request, as in `decide`.
+        arm : hashable or int
+            The arm that was chosen, or its index if arms have no names.
+        reward : float, default None
+            The reward. None if it is not known.
+        arms : sequence of hashable, dict or list of features, default None
+            The arms that were on offer, as in `decide`.
+        outcomes : dict of str to float, default None
+            Outcomes by name. Outcomes with a budget must be at least 0.
+        costs : dict, default None
+            Known prices of arms, as in `decide`.
+        now : float, default None
+            Time of the decision in seconds, only for half-lives. None takes `time.time()`.
+
+        Raises
+        ------
+        ValueError
+            If the arm is not on offer, a number is negative or not finite, or `Bandit.learn` refuses. Nothing is
+            learned then.
         """
         now = time.time() if now is None else check.real("now", now)
+        given = self._check_outcomes(outcomes)
+        check_hashable([arm])
+        moment = {"time": now} if self.bandit.needs_time else {}
+        arms = list(arms) if isinstance(arms, Iterator) else arms
+        prices, bases = self._price_arms(arms, costs)
+        decision = self.bandit.decide(context, arms, eligible={arm}, costs=prices, **moment)
+        if decision.is_batch:
+            raise ValueError("context must be that of one decision")
+        self.bandit.learn(decision, reward, outcomes=outcomes, **moment)
+        self._pacing.note_outcomes(_key(decision), given, *self._forecast(decision, bases))
+
+    def _check_outcomes(self, outcomes: Any) -> Any:
+        """Return outcomes, {} for None; raise ValueError if one with a budget is negative or not finite."""
         given = {} if outcomes is None else outcomes
         if isinstance(given, Mapping):
             for name, value in given.items():
                 if name in self._pacing.names and value is not None:
                     check_spent(name, value)
-        moment = {"time": now} if self.bandit.needs_time else {}
-        self.bandit.learn(decision, reward, outcomes=outcomes, allow_repeat=allow_repeat, **moment)
-        self._pacing.charge_outcomes(decision.id, _key(decision), given, now)
+        return given
+
+    def _forecast(
+        self, decision: Decision, bases: Bases
+    ) -> tuple[dict[str, float], dict[str, float | None], dict[str, float]]:
+        """Return three dictionaries by budget about the chosen arm: predicted outcome, given price, and price used.
+
+        `bases` are the given prices, as `_price_arms` returns them.
+        """
+        place, arm, names = int(decision.index), _key(decision), self._pacing.names
+        return (
+            {name: decision.predicted[name][place] for name in names},
+            {name: bases.get((name, arm)) for name in names},
+            {name: (decision.costs or {}).get(name, {}).get(place, 0.0) for name in names},
+        )
 
     @composite
     def charge(self, name: str, amount: float, *, now: Any = None) -> None:
@@ -227,12 +336,15 @@ class Budgeted(files.Owner):
         """
         if name not in self._pacing.names:
             raise ValueError(f"name must be that of a budget, {quote(self._pacing.names)}, got {quote(name)}")
-        now = time.time() if now is None else check.real("now", now)
+        now = self._pacing.check_time(time.time() if now is None else now)
         self._pacing.spend(name, check_spent("amount", amount), now)
 
     @composite
     def change(self, name: str, budget: Budget) -> None:
-        """Replace a budget. The amount spent so far is kept.
+        """Replace a budget.
+
+        The amount spent so far is kept. For a budget per decision with another amount it no longer counts against what
+        is allowed: `left` begins at 0. If `budget` is of another kind (`per`), it begins with nothing spent.
 
         Parameters
         ----------
@@ -253,15 +365,18 @@ class Budgeted(files.Owner):
     # ---- files ----
 
     def contents(self) -> files.Contents:
-        return files.Contents({"bandit": self.bandit}, {"state": json.dumps(self._pacing.to_dict())}, ())
+        records = SavedRecords(object_array([json.dumps(one.to_dict()) for one in self._named.values()]))
+        return files.Contents({"bandit": self.bandit}, {"state": json.dumps(self._pacing.to_dict())}, records)
 
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         """Rebuild the object from saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
-        held.take((), lambda found: True)
+        found = held.take(SavedRecords(object_array([])), lambda saved: len(saved.records) <= REPEATS)
         bandit = params["bandit"]
         made = cls(bandit.copy() if isinstance(bandit, Bandit) else build(bandit))
         made._pacing = Pacing.from_dict(made.bandit.outcomes, json.loads(extra["state"]))
+        for record in found.records:
+            made._keep(Decision.from_dict(json.loads(record)))
         return made
 
     def __repr__(self) -> str:
@@ -275,5 +390,7 @@ def _key(decision: Decision) -> Any:
 
 
 def _are_features(arms: Any) -> bool:
-    """Return True for arms that have no names: a list of dictionaries or rows."""
+    """Return True for arms that have no names: a frame, or a list of dictionaries or rows."""
+    if is_frame(arms):
+        return True
     return not isinstance(arms, Mapping) and any(isinstance(one, Mapping | list | np.ndarray) for one in arms)

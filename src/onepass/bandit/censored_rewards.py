@@ -1,7 +1,9 @@
 """Rewards of decisions whose conversions may still come, learned before all of them are known.
 
     a conversion is learned when it comes;  a decision without one is learned as the default at a random age Z
-    P(Z <= e) = F(e) (1 - p) / (1 - p F(e))          F: distribution of delays (delay_law.py), p: rate of conversions
+    P(Z <= e) = F(e) (1 - p) / (1 - p F(e))          F: distribution function of delays, p: rate of conversions
+
+F is estimated as in delay_law.py.
 
 A decision that converts with probability p has converted by age e with probability p F(e). With probability 1 - p F(e)
 it has not, and it has then been learned as the default with probability (1 - p F(e)) P(Z <= e) = F(e) (1 - p). So at
@@ -13,12 +15,12 @@ difference is corrected:
     any other model        one more row, whose reward is the expected reward plus r' - r
 
 Z is a function of the decision's id, so a replay draws the same ages. This is elapsed-time sampling (Yang et al., AAAI
-2021) with the elapsed time drawn from the estimated law, and corrections in place of importance weights.
+2021) with the elapsed time drawn from the estimated F, and corrections in place of importance weights.
 """
 
 import math
 from bisect import bisect_left
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,8 +33,11 @@ from onepass.bandit.late_correction import is_linear, learn_correction
 from onepass.exploration.random_split import hash_uniform
 from onepass.exploration.rule import make_rule
 from onepass.foundation import check
+from onepass.model.interval.interval import interval_of
+from onepass.model.interval.interval_model import count_sales
 
 PURPOSE = b"censored"  # of the hash
+SAVED = ("made", "stage", "learned", "stages")  # fields of `Progress`
 TINY = float(np.finfo(float).tiny)
 
 
@@ -46,12 +51,14 @@ class Progress:
     stage : index, in the grid of ages of `DelayLaw`, of the next age that the decision reaches.
     learned : reward that was learned for every slot, None for a slot that was not learned yet.
     stages : for every slot the index of the grid's age by which it converted, -1 without a conversion.
+    names : name of every slot's arm, as `arm_names` returns them.
     """
 
     made: float
     stage: int
     learned: list[float | None]
     stages: list[int]
+    names: list[Any]
 
 
 class CensoredRewards:
@@ -92,9 +99,12 @@ class CensoredRewards:
         self.n_converted = check.integer("n_converted", n_converted, 0)
 
     def begin(self, decision: Decision, now: float) -> tuple[Progress, float]:
-        """Return the progress of a new decision, and the time in seconds at which to call `visit` for it first."""
+        """Return the progress of a decision made at time `now`, and the time at which to call `visit` for it first.
+
+        Both times are in Unix seconds.
+        """
         count = len(decision.arms)
-        progress = Progress(now, 0, [None] * count, [-1] * count)
+        progress = Progress(now, 0, [None] * count, [-1] * count, arm_names(decision))
         return progress, self._next_visit(progress, self._default_times(decision, progress), now)
 
     def visit(self, bandit: Bandit, decision: Decision, progress: Progress, now: float) -> float | None:
@@ -106,7 +116,7 @@ class CensoredRewards:
         while not complete and progress.made + ages[k := progress.stage] <= now:
             for slot, stage in enumerate(progress.stages):
                 if 0 <= stage <= k:
-                    self.laws.add(arm_names(decision)[slot], k, stage)
+                    self.laws.add(progress.names[slot], k, stage)
             complete = k + 1 == len(ages)
             progress.stage = k if complete else k + 1
         times = self._default_times(decision, progress)
@@ -121,9 +131,13 @@ class CensoredRewards:
     def pay(
         self, bandit: Bandit, decision: Decision, progress: Progress, paid: list[float | None], now: float
     ) -> float | None:
-        """Learn the rewards `paid` of a decision's slots, or correct rewards already learned; None changes nothing.
+        """Learn the rewards `paid` of a decision's slots, or correct rewards already learned.
 
-        Returns the time of the next visit in seconds, or None if it stays as it was.
+        A slot whose entry is None keeps its reward. Nothing is corrected for an arm that was removed after the
+        decision, since what was learned is gone. `progress` is the progress that `begin` returned.
+
+        `now`, the time at which the rewards came, and the result are Unix times in seconds. The result is the time of
+        the next visit; None means that the time set before stays.
         """
         stage, converted = self.laws.common.stage(now - progress.made), False
         new, changes = list[float | None](), list[float | None]()
@@ -134,8 +148,10 @@ class CensoredRewards:
             changes.append(value - learned if value is not None and learned is not None else None)
         if any(value is not None for value in new):
             learn_rewards(bandit, decision, new, now)
-        if any(changes):
-            correct_rewards(bandit, decision, progress.learned, changes, now)
+        gone = [bandit.has_removed(name, decision.n_learned) for name in progress.names]
+        left = [None if away else change for away, change in zip(gone, changes, strict=True)]
+        if any(left):
+            correct_rewards(bandit, decision, progress.learned, left, now)
         for slot, value in enumerate(paid):
             if value is not None and (new[slot] is not None or changes[slot]):
                 self.n_learned += progress.learned[slot] is None
@@ -159,13 +175,13 @@ class CensoredRewards:
             self.n_learned += sum(due)
 
     def _default_times(self, decision: Decision, progress: Progress) -> list[float]:
-        """Return the times at which the slots of a decision are learned as the default, `inf` for learned ones."""
+        """Return the Unix times at which the slots of a decision are learned as the default, `inf` for learned ones."""
         if None not in progress.learned:
             return [math.inf] * len(progress.learned)
         number, k, ages = hash_uniform(decision.id, PURPOSE), progress.stage, self.laws.common.ages
         share = share_at_draw(number, self.n_converted / (self.n_learned + 1.0))
         out = []
-        for arm, value in zip(arm_names(decision), progress.learned, strict=True):
+        for arm, value in zip(progress.names, progress.learned, strict=True):
             if value is not None:
                 out.append(math.inf)
                 continue
@@ -180,6 +196,7 @@ class CensoredRewards:
     def _next_visit(self, progress: Progress, times: list[float], now: float) -> float:
         """Return the time of the next visit: the first of the drawn `times`, or an age of the grid if one comes before.
 
+        All times are in Unix seconds, also the present one, `now`. A visit is never before it.
         A decision with a conversion is visited at every age of the grid, so that its conversion is counted. One without
         is visited once in a doubling of its age, since the distributions of the delays change meanwhile, and after it
         was learned only at the end.
@@ -195,7 +212,7 @@ class CensoredRewards:
 
 
 def share_at_draw(number: float, rate: float) -> float:
-    """Return the share F(Z) of conversions that are known by the random age Z at which a default is learned.
+    """Return the share F(Z) of conversions with a delay of at most Z, the random age at which a default is learned.
 
     Z is drawn by the uniform random number `number`, as the age with F(Z) (1 - p) / (1 - p F(Z)) = `number`, where p is
     the probability `rate` of a conversion.
@@ -210,7 +227,10 @@ def arm_names(decision: Decision) -> list[Any]:
 
 
 def learn_rewards(bandit: Bandit, decision: Decision, rewards: list[float | None], now: float) -> None:
-    """Learn the rewards of the slots of a decision; a slot with None is left as it is."""
+    """Learn the rewards of the slots of a decision; a slot with None is left as it is.
+
+    `now` is the present time in Unix seconds, at which the rows are learned. It is used if the bandit needs times.
+    """
     options = {"time": now} if bandit.needs_time else {}
     bandit.learn(decision, rewards[0] if len(rewards) == 1 else rewards, allow_repeat=True, **options)
 
@@ -220,8 +240,11 @@ def correct_rewards(
 ) -> None:
     """Correct learned rewards by the differences `changes`, one for each slot; None leaves a slot as it is.
 
+    `learned` are the rewards learned before, and `now` is the present time in Unix seconds.
+
     A model that is linear in rewards is corrected exactly. Any other model learns a row whose reward is the expected
-    reward plus the difference. If its family of rewards has no such reward, the row has the new reward.
+    reward plus the difference. If its family of rewards has no such reward, or the margin of a price does not allow it,
+    the row has the new reward.
     """
     if is_linear(bandit):
         learn_correction(bandit, decision, changes)
@@ -229,23 +252,37 @@ def correct_rewards(
     means, rewards = predict_rewards(bandit, decision, now), list[float | None]()
     for mean, old, change in zip(means, learned, changes, strict=True):
         value = None if not change or old is None else mean + change
-        if value is not None and not is_possible(bandit, value):
+        if value is not None and not is_possible(bandit, decision, value):
             value = (old or 0.0) + (change or 0.0)
         rewards.append(value)
     learn_rewards(bandit, decision, rewards, now)
 
 
-def is_possible(bandit: Bandit, reward: float) -> bool:
-    """Return True if the bandit's reward family (such as logistic) allows this reward."""
+def is_possible(bandit: Bandit, decision: Decision, reward: float) -> bool:
+    """Return True if `check_possible` accepts a reward."""
     try:
-        bandit.check_rewards([reward])
+        check_possible(bandit, decision, [reward])
     except ValueError:
         return False
     return True
 
 
+def check_possible(bandit: Bandit, decision: Decision, rewards: list[float | None]) -> None:
+    """Raise ValueError if the bandit's reward family (such as logistic) or the margin of a price forbids a reward.
+
+    `rewards` has an entry for each slot of the decision, None without a reward. The margin is the action minus the cost
+    of a sale, for a decision over an `Interval` with `demand`.
+    """
+    values = [value for value in rewards if value is not None]
+    bandit.check_rewards(values)
+    if decision.density is not None:
+        action, interval = interval_of(decision.context["arms"][0], decision.id)
+        for value in values if interval.demand else []:
+            count_sales(value, action - interval.cost)
+
+
 def predict_rewards(bandit: Bandit, decision: Decision, now: float) -> list[float]:
-    """Return the expected rewards of the chosen arms, as the model predicts them now."""
+    """Return the expected rewards of the chosen arms, as the model predicts them at the Unix time `now`, in seconds."""
     model = bandit.model.at(now) if bandit.needs_time else bandit.model
     request = model.encode_decision(decision)
     rule = model.active_rule(make_rule(bandit.exploration), request)
@@ -254,15 +291,15 @@ def predict_rewards(bandit: Bandit, decision: Decision, now: float) -> list[floa
 
 
 def progress_to_plain(progress: Progress) -> dict[str, Any]:
-    """Return the `Progress` of a decision as plain data for JSON."""
-    return asdict(progress)
+    """Return the `Progress` of a decision as plain data for JSON, without the names, which the decision holds."""
+    return {name: getattr(progress, name) for name in SAVED}
 
 
-def progress_from_plain(found: Any, count: int, law: DelayLaw) -> Progress:
-    """Rebuild the `Progress` of a decision with `count` slots from plain data; ValueError if they disagree."""
-    if not isinstance(found, dict) or found.keys() != Progress.__dataclass_fields__.keys():
+def progress_from_plain(found: Any, decision: Decision, law: DelayLaw) -> Progress:
+    """Rebuild the `Progress` of a decision from plain data; ValueError if they disagree."""
+    if not isinstance(found, dict) or found.keys() != set(SAVED):
         raise ValueError(f"progress must have its fields, got {check.quote(found)}")
-    stages, learned = found["stages"], found["learned"]
+    stages, learned, count = found["stages"], found["learned"], len(decision.arms)
     if len(stages) != count or len(learned) != count:
         raise ValueError(f"progress must have {count} slots, got {check.quote(found)}")
     last = len(law.ages) - 1
@@ -271,4 +308,5 @@ def progress_from_plain(found: Any, count: int, law: DelayLaw) -> Progress:
         check.integer("stage", found["stage"], 0, last),
         [None if value is None else check.real("learned", value) for value in learned],
         [check.integer("stages", value, -1, last) for value in stages],
+        arm_names(decision),
     )

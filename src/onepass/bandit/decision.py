@@ -60,7 +60,9 @@ class Decision(NamedTuple):
     means : ndarray of shape (K,)
         Expected rewards: x^T theta, or mu(x^T theta) for clicks and counts. Scores are then on the scale of mu, too.
     widths : ndarray of shape (K,) or None
-        Widths sqrt(x^T A^-1 x) of x^T theta. None if the rule does not use them.
+        Width of every arm, such as sqrt(x^T A^-1 x): the standard error of the mean, divided by the standard deviation
+        of the noise. For the clicks and counts of `GLBOMD` it is the standard error of x^T theta. None if the rule does
+        not use widths.
     propensity : float
         Probability of `arm`.
     probabilities : ndarray of shape (K,)
@@ -133,7 +135,7 @@ class Decision(NamedTuple):
 
     @property
     def prices(self) -> dict[str, float]:
-        """Price in units of reward of each outcome whose weight is a number below 0: minus the weight.
+        """Price, in units of reward, of each outcome whose weight is a number below 0. It is minus the weight.
 
         Other outcomes are left out.
         """
@@ -268,12 +270,14 @@ def plain_outcomes(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def outcomes_from_json(record: dict[str, Any], count: int) -> dict[str, Any]:
+def outcomes_from_json(record: dict[str, Any], count: int, names: list[Any] | None = None) -> dict[str, Any]:
     """Return those optional fields of a decision over `count` arms that its JSON record holds, by name.
 
-    They are "predicted", "spreads", "costs", "weights", "eligible" and "mixture".
+    They are "predicted", "spreads", "costs", "weights", "eligible" and "mixture". `names` are the names of the arms,
+    None if they are indices.
     """
     out: dict[str, Any] = {}
+    by_text = {str(name): name for name in (range(count) if names is None else names)}
     for name in ("predicted", "spreads"):
         if record.get(name) is not None:
             out[name] = {key: _numbers(record[name], key, (count,)) for key in record[name]}
@@ -284,7 +288,7 @@ def outcomes_from_json(record: dict[str, Any], count: int) -> dict[str, Any]:
         }
     if record.get("weights") is not None:
         out["weights"] = {
-            str(key): {arm: check.real("weight", one) for arm, one in value.items()}
+            str(key): {by_text.get(arm, arm): check.real("weight", one) for arm, one in value.items()}
             if isinstance(value, dict)
             else check.real("weight", value)
             for key, value in record["weights"].items()
@@ -313,6 +317,17 @@ def stack_decisions(each: list[Decision]) -> Decision:
     for name in ("propensity", "index"):
         columns[name] = np.array(columns[name])
     return each[0]._replace(**columns)
+
+
+def check_same_offer(first: Decision, repeated: Decision) -> Decision:
+    """Return the decision `first` of an id, for a repeated request that the decision `repeated` would answer anew.
+
+    Raises ValueError if the two do not offer the same arms and as many slots.
+    """
+    offers = [(one.candidates, one.probabilities.size, len(one.arms)) for one in (first, repeated)]
+    if offers[0] != offers[1]:
+        raise ValueError(f"id must be another one for another request: {check.quote(first.id)} waits with other arms")
+    return first
 
 
 # ---- JSON ----
@@ -415,7 +430,7 @@ def decision_from_record(cls: Any, record: Any) -> Any:
         n_learned=check.integer("rounds", record["rounds"], 0),
         rule=record["rule"],
         seed=record["seed"],
-        **outcomes_from_json(record, count),
+        **outcomes_from_json(record, count, offered),
     )
 
 

@@ -1,4 +1,4 @@
-"""Law of the delays of conversions, estimated while later conversions are still missing.
+"""Distribution function F of the delays of conversions, estimated while later conversions are still missing.
 
     F(e) = P(delay <= e | a conversion comes within `after`)
     F(e_K) = 1,     F(e_k-1) = F(e_k) (1 - (n_k + g_k) / (R_k + 1))
@@ -29,11 +29,12 @@ DOUBLINGS = 11  # from the first age to the last: five minutes to seven days
 
 
 class DelayLaw:
-    """Law of the delays of conversions, from conversions and the ages that their decisions have reached.
+    """Distribution of the delays of conversions, from conversions and the ages that their decisions have reached.
 
-    A conversion is a reward that may come long after its decision, for example a purchase. F(e) is the probability that
-    a conversion is known at age e of its decision, given that it comes within `after` seconds. F is estimated at a
-    grid of ages. Between two of them it is linear in log(e). Below the first age it is linear in e.
+    A conversion is a reward that may come long after its decision, for example a purchase. F(e), the distribution
+    function, is the probability of a delay of at most e seconds, given that the conversion comes within `after`
+    seconds. F is estimated at a grid of ages. Between two of them it is linear in log(e). Below the first age it is
+    linear in e.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ class DelayLaw:
 
     @property
     def shares(self) -> list[float]:
-        """Values of F, the share of conversions known by an age, at every age of the grid."""
+        """Values of F, the share of conversions with at most this delay, at every age in `ages` (seconds)."""
         if self._shares is None:
             share = 1.0
             found = [share]
@@ -134,10 +135,11 @@ class DelayLaw:
         self._shares = None
 
     def resample(self, ages: Sequence[float]) -> "DelayLaw":
-        """Return the law on another grid of ages.
+        """Return the distribution on another grid of ages.
 
         F is the same at ages that both grids have, and interpolated at others. An age takes its count of conversions
-        from the next age of this law's grid.
+        from the next age of this grid, or a larger one if the new law's imagined conversions would change F. A law
+        without conversions becomes the uniform one of the new grid.
 
         Parameters
         ----------
@@ -159,27 +161,33 @@ class DelayLaw:
             raise ValueError(f"ages must rise from above 0 to after={self.after:g}, got {check.quote(ages)}")
         law._set_ages(grid)
         shares = self.cdf(np.array(grid)).tolist()
-        at_risk = [self._at_risk[place] for place in np.searchsorted(self.ages, grid).tolist()]
-        seen = [risk * (1.0 - one / two) for risk, (one, two) in zip(at_risk[1:], pairwise(shares), strict=True)]
-        law.counts = np.array([[at_risk[0], *seen], at_risk])
+        if not any(self._at_risk):
+            return law
+        hazards = np.array([1.0, *(1.0 - one / two for one, two in pairwise(shares))])
+        at_risk, imagined = np.array(self._at_risk)[np.searchsorted(self.ages, grid)], np.array(law._imagined)
+        least = np.divide(imagined, hazards, out=np.zeros(len(grid)), where=hazards > 0.0) - 1.0
+        at_risk = np.maximum(at_risk, least)
+        law.counts = np.array([np.maximum(hazards * (at_risk + 1.0) - imagined, 0.0), at_risk])
         return law
 
     def shrink(self, other: "DelayLaw", weight: float, power: float = 1.0) -> "DelayLaw":
-        """Return a law with the counts of this one, in which F^power of another law counts as imagined conversions.
+        """Return a distribution with the counts of this one, which starts from a power of another distribution.
+
+        With F the distribution function of the other one, F^power counts as `weight` imagined conversions at every age.
 
         Parameters
         ----------
         other : DelayLaw
-            Law on the same grid.
+            Distribution on the same grid.
         weight : float
             Number of imagined conversions at every age, above 0.
         power : float, default 1.0
-            Power of the other law, above 0. Delays are shorter if it is below 1.
+            Power of F, above 0. Delays are shorter if it is below 1.
 
         Returns
         -------
         DelayLaw
-            The law.
+            The distribution.
         """
         law, shares = copy(self), other.shares
         law._imagined = [1.0, *(1.0 - (one / next_one) ** power for one, next_one in pairwise(shares))]
@@ -187,7 +195,7 @@ class DelayLaw:
         return law
 
     def cdf(self, ages: np.ndarray) -> np.ndarray:
-        """Return F at ages in seconds.
+        """Return the distribution function F at ages in seconds.
 
         Parameters
         ----------
@@ -197,7 +205,7 @@ class DelayLaw:
         Returns
         -------
         ndarray of shape (n,)
-            Shares of the conversions that are known at these ages, from 0 to 1.
+            Shares of the conversions with at most these delays, from 0 to 1.
         """
         ages = np.asarray(ages, np.float64)
         first, share = self.ages[0], self.shares[0]
@@ -207,7 +215,7 @@ class DelayLaw:
 
 
 def fit_delay_law(delays: np.ndarray, ages: np.ndarray, after: float, *, per_doubling: int = 8) -> DelayLaw:
-    """Estimate the law of delays from the conversions of a log.
+    """Estimate the distribution of delays from the conversions of a log.
 
     Parameters
     ----------

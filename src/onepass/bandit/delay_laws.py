@@ -1,7 +1,8 @@
-"""Laws of the delays of conversions by arm: the common law, until the delays of an arm differ from it.
+"""Distributions of the delays of conversions by arm: the common one, until the delays of an arm differ from it.
 
-The law of an arm is compared with the common one by the log-rank test in reversed time (Lagakos, Barraj and De Gruttola
-1988). n_k and R_k are the counts of delay_law.py, h_k = 1 - F(e_k-1) / F(e_k) the hazards, and a marks the arm:
+The distribution of an arm is compared with the common one by the log-rank test in reversed time (Lagakos, Barraj and
+De Gruttola 1988). F(e) is the probability of a delay of at most e. n_k and R_k are the counts of delay_law.py, h_k = 1
+- F(e_k-1) / F(e_k) the hazards, and a marks the arm:
 
     z = sum_k (n_k^a - R_k^a n_k / R_k) / sqrt(sum_k v_k)
     v_k = n_k (R_k - n_k) / (R_k - 1)  R_k^a / R_k  (1 - R_k^a / R_k)
@@ -10,7 +11,7 @@ z does not depend on the rates of conversions. The test is made whenever the arm
 look i has the level .01 / (i (i + 1)). So an arm whose delays do not differ is told apart with a probability of about
 .01 at most, however often it is looked at; about, since z is normal for many conversions only.
 
-Once the test has rejected, the arm has its own law. It starts from a power of the common law, as hazards of
+Once the test has rejected, the arm has its own distribution. It starts from a power of the common one, as hazards of
 `IMAGINED` conversions at every age. In this way the ages that the arm's decisions have not reached follow from its
 delays so far:
 
@@ -42,9 +43,10 @@ MOST_ARMS = 1000  # with counts of their own; the arm whose last conversion is l
 class ArmDelays:
     """Counts of the conversions of one arm.
 
-    `law` is the arm's `DelayLaw`, `count` the number of its conversions, and `looks` the number of times that its
-    delays were tested against those of all arms. `differs` is True once a test has rejected that they are equal. The
-    arm then has the distribution `own` of its own, computed from the values `common` of the distribution of all arms.
+    `law` is the distribution of the arm's delays, `count` the number of its conversions, and `looks` the number of
+    times that its delays were tested against those of all arms. `differs` is True once a test has rejected that they
+    are equal. The arm then has the distribution `own` of its own, computed from the values `common` of the distribution
+    of all arms.
     `after` is the age in seconds at which all conversions are known.
     """
 
@@ -60,7 +62,12 @@ class ArmDelays:
         return FIRST_LOOK * GROWTH**self.looks
 
     def power(self, common: DelayLaw) -> float:
-        """Return the exponent theta for which F^theta fits the arm's delays best, where F is the law `common`."""
+        """Estimate the exponent s for which F^s is the distribution function of the arm's delays.
+
+        F(e) is the probability of a delay of at most e seconds under `common`, the distribution of all arms. If s is
+        below 1, the arm's delays are shorter. The estimate is (n + 1) / (m + 1), where n is the number of conversions
+        that are compared, and m the sum of their cumulative hazards under F.
+        """
         (n, total), shares = self.law.counts[:, 1:], np.array(common.shares)
         return float((n.sum() + 1.0) / (total @ np.log(shares[1:] / shares[:-1]) + 1.0))
 
@@ -145,7 +152,7 @@ class DelayLaws:
 def log_rank(own: DelayLaw, common: DelayLaw) -> float:
     """Return the log-rank statistic z that compares the delays of one arm with those of all arms.
 
-    `own` is the `DelayLaw` of the arm, and `common` that of all arms. The result is 0 if its variance is below 2.
+    `own` is the distribution of the arm, and `common` the one of all arms. The result is 0 if its variance is below 2.
     """
     (n, total), (n_own, total_own) = common.counts, own.counts
     share = total_own / np.maximum(total, 1.0)
@@ -155,5 +162,8 @@ def log_rank(own: DelayLaw, common: DelayLaw) -> float:
 
 
 def critical_value(look: int) -> float:
-    """Return the value of |z| above which a test of an arm's delays rejects; `look` numbers the arm's tests from 1."""
+    """Return the value of |z| above which a test of an arm's delays rejects.
+
+    `look` is the number of the arm's test, from 1. The levels of all tests of an arm add up to `LEVEL`.
+    """
     return NormalDist().inv_cdf(1.0 - LEVEL / (2.0 * look * (look + 1.0)))

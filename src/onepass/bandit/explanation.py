@@ -99,7 +99,7 @@ class Difference(NamedTuple):
     mean : float
         Difference of the means, the sum of all contributions.
     width : float
-        Standard error of the difference of the means. Its square is the sum of all shares.
+        Width of the difference of the means. Its square is the sum of all shares.
     terms : tuple of Gap
         Every feature, the largest contribution first.
     """
@@ -163,7 +163,8 @@ class Explanation(NamedTuple):
     mean : float
         Mean of the arm, the sum of all contributions up to rounding.
     width : float
-        Width of the arm. Its square is the sum of all shares up to rounding.
+        Width of the arm: the standard error of the mean, divided by the standard deviation of the noise. Its square is
+        the sum of all shares up to rounding.
     terms : tuple of Term
         Every feature, the largest contribution first.
     difference : Difference or None

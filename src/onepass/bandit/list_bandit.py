@@ -25,12 +25,14 @@ import numpy as np
 from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import SAMPLED, Decision, name_from_json, plain_name
 from onepass.bandit.rewarded_ids import RewardedIds
+from onepass.estimator.families import name_of, reward_range
 from onepass.exploration.greedy import EpsilonGreedy
 from onepass.exploration.thompson import SingleDrawThompson
 from onepass.foundation import check, files
 from onepass.foundation.check import quote
 from onepass.foundation.registry import build, savable
 from onepass.foundation.rw_lock import composite, reading
+from onepass.model.shared import SharedModel
 
 REWARDS = {"items": False, "list": True}  # whether the list as a whole has the reward
 POWER, START = 1.0, 8.0  # list number n counts (n + START)^POWER: predictions of the first lists are poor
@@ -56,7 +58,7 @@ class ListBandit(files.Owner):
     ----------
     bandit : Bandit
         The bandit, which may also be used directly. For ``reward="list"`` its arms are rows of one shared linear
-        model, and its exploration is `SingleDrawThompson` or `EpsilonGreedy`:
+        model without a feature map, and its exploration is `SingleDrawThompson` or `EpsilonGreedy`:
         ``Bandit(Ridge(Exact(dim)), SingleDrawThompson())``.
     k : int
         Length of a list, from 1 to 10,000.
@@ -78,7 +80,8 @@ class ListBandit(files.Owner):
     Raises
     ------
     ValueError
-        If an argument is outside of its range.
+        If an argument is outside of its range, or `bandit` allows no reward above 1 (the logistic family), although
+        rewards are divided by weights below 1.
 
     Notes
     -----
@@ -131,12 +134,19 @@ class ListBandit(files.Owner):
                 'reward must be "items" for a bandit of named arms: one reward for a list needs arms that are rows '
                 "of one shared linear model, such as Bandit(Ridge(Exact(dim)), SingleDrawThompson())"
             )
+        if self._is_whole and (not isinstance(bandit.model, SharedModel) or bandit.model.features is not None):
+            raise ValueError(
+                'reward must be "items" for a bandit with a kernel or a feature map: the sum of the rows of a list is '
+                "learned as one row, which is right only if the model is linear in rows"
+            )
         if self._is_whole and not isinstance(bandit.exploration, SingleDrawThompson | EpsilonGreedy):
             raise ValueError(
                 "exploration must be SingleDrawThompson or EpsilonGreedy where the list has one reward, got "
                 f"{quote(bandit.exploration)}: rules that look at one arm at a time show the same list for ever"
             )
         self._given: np.ndarray | None = None if positions is None else _check_positions(positions, self.k)
+        if not self._is_whole and self.k > 1 and (self._given is None or self._given.min() < 1.0):
+            _check_any_reward(bandit)
         self._weights = np.ones(self.k) if self._given is None else self._given
         self._rows: dict[Hashable, int] = {}
         self._earned, self._expected = np.zeros((0, self.k)), np.zeros((0, self.k))
@@ -166,7 +176,7 @@ class ListBandit(files.Owner):
         context : array, dict, frame, Factors or list, default None
             One request, or n, as in `Bandit.decide`.
         arms : sequence of hashable, dict or list of features, default None
-            The arms on offer, at least `k`.
+            The arms on offer, at least `k`. None is as for `Bandit.decide`.
         id : str or list of str, default None
             Identity of the decision, as in `Bandit.decide`.
         eligible : array of bool, sequence of names, or one for each slot, default None
@@ -237,7 +247,10 @@ class ListBandit(files.Owner):
     # ---- weights of positions ----
 
     def _count(self, decision: Decision, values: list[float | None]) -> None:
-        """Add rewards and predictions of a list to the sums by arm and position, and fit the weights if due."""
+        """Add rewards and predictions of a list to the sums by arm and position, and fit the weights if due.
+
+        They are due when the number of lists has grown by 2 % since the last fit.
+        """
         self._lists += 1
         weight = (self._lists + START) ** POWER
         for j, value in enumerate(values):
@@ -270,7 +283,8 @@ class ListBandit(files.Owner):
     def _solve(self, unit: float) -> np.ndarray:
         """Return the weights (k,) of the positions that fit the sums of rewards and of predictions by arm and position.
 
-        `unit` is the average reward, weighted as the sums weigh the latest list.
+        `unit` is the average reward times the weight with which the latest list was added to the sums. It scales the
+        prior, which keeps estimates from few rewards near 1.
         """
         earned, expected = self._earned[: len(self._rows)], self._expected[: len(self._rows)]
         one, of_arm, of_position = None in self._rows, PRIOR_ARM * unit, PRIOR_POSITION * unit
@@ -323,8 +337,21 @@ class ListBandit(files.Owner):
         return f"<ListBandit: {self.k} positions with weights {weights}; {self.bandit!r}>"
 
 
+def _check_any_reward(bandit: Bandit) -> None:
+    """Raise ValueError if the family of a bandit's rewards has a largest one, which divided rewards may exceed."""
+    largest = np.inf if bandit.model.family is None else reward_range(bandit.model.family)[1]
+    if largest < np.inf:
+        raise ValueError(
+            f"bandit must learn rewards above {largest:g}, which are divided by the weights of positions, but its "
+            f"family is {name_of(bandit.model.family)}; use family='identity', or positions that are all 1"
+        )
+
+
 def _check_positions(positions: Any, k: int) -> np.ndarray:
-    """Return weights (k,) of positions as an array."""
+    """Return the weights `positions` as an array (k,).
+
+    Raises ValueError unless they are k numbers above 0 and at most 1, the first of which is 1.
+    """
     w = check.finite("positions", check.array("positions", positions, np.dtype(np.float64), (1,)))
     if w.shape != (k,) or w[0] != 1.0 or (w <= 0.0).any() or (w > 1.0).any():
         raise ValueError(f"positions must be {k} numbers above 0 and at most 1, the first 1, got {quote(positions)}")

@@ -194,9 +194,11 @@ def predictions(raw: np.ndarray, prices: np.ndarray | None) -> np.ndarray:
 
 
 def offsets(weights: Weights, outcomes: tuple[str, ...], predicted: np.ndarray, names: list[Any] | None) -> Offsets:
-    """Return the scale and the shift (K,) of the reward's scores that `weights` ask for.
+    """Return the scale (a number) and the shift (K,) of the reward's scores that `weights` ask for.
 
-    `predicted` (J, K) are the predicted outcomes of the K arms `names`.
+    The scale is the weight of the reward, 1 if `weights` has none. The shift is the weighted sum of the outcomes plus
+    the weights of single arms. `outcomes` are the names of the J outcomes, `predicted` (J, K) their predicted values
+    for the K arms, and `names` the names of the arms, None if `weights` has their indices.
     """
     shift = np.zeros(predicted.shape[1])
     for name, row in zip(outcomes, predicted, strict=True):
@@ -265,7 +267,8 @@ def check_values(outcomes: Any, names: tuple[str, ...]) -> np.ndarray:
 def relative(decision: Decision, slot: int, values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
     """Return the values (J,) of a slot's outcomes as the model learns them, relative to the prices of the decision.
 
-    An outcome with a price is divided by the price, and 1 is subtracted. Other outcomes stay as they are.
+    `values` are in the order of `names`. An outcome with a price is divided by the price, and 1 is subtracted. Other
+    outcomes stay as they are.
     """
     if decision.costs is None:
         return values
@@ -278,7 +281,7 @@ def relative(decision: Decision, slot: int, values: np.ndarray, names: tuple[str
 
 
 def values_from_record(decision: Decision, slot: int, names: tuple[str, ...]) -> np.ndarray:
-    """Return the outcomes (J,) predicted in a decision's record; NaN if it was made without outcomes."""
+    """Return the outcomes `names` (J,) that a decision's record predicts for the arm in a slot; NaN if it has none."""
     if decision.predicted is None:
         return np.full(len(names), np.nan)
     place = int(decision.places[slot])

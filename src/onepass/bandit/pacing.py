@@ -19,6 +19,7 @@ pacing beside its bandit. A service holds one beside its log, and updates it wit
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ import numpy as np
 
 from onepass.bandit.budget import Budget, Share, Spending, local_day
 from onepass.bandit.budget_prices import solve_prices
-from onepass.bandit.outcomes import ARMS, CLIP, Survey
+from onepass.bandit.outcomes import ARMS, CLIP, Survey, check_weights
 from onepass.exploration.greedy import Greedy
 from onepass.exploration.rule import make_rule
 from onepass.foundation import check, files
@@ -44,6 +45,7 @@ GROWTH = 6.0  # over the root of the number of costs: excess of the power over 1
 FADING = 0.9999  # by which the largest deviation of an arm's cost shrinks with every decision
 TRUSTED = 20.0  # values that the first price of an arm counts for
 LEAST = 1e-6  # of a price: what costs nothing has a price of its own
+MOST = 1e9  # price that may be given, in amounts of its budget: floats lose what was spent beside larger ones
 DAY = 86_400.0  # seconds
 LONG = 20_000.0  # seconds between decisions before two have come
 
@@ -60,7 +62,8 @@ class Account(NamedTuple):
     """Spending of one budget.
 
     `day` is the date for a budget per day. `spent` and `decisions` are the amount spent and the number of decisions, of
-    that day or of all time. `total` is the amount of all time, and `recent` holds the amounts of the latest decisions.
+    that day or of all time. `total` is the amount of all time that counts against what the budget allows: if the amount
+    of a budget per decision is changed, it begins anew. `recent` holds the amounts of the latest decisions.
     """
 
     day: str
@@ -135,7 +138,7 @@ class Pacing:
 
     @property
     def prices(self) -> dict[str, float]:
-        """Present prices in units of reward: of budgets by outcome, of shares by a text such as "most 0".
+        """Present prices in units of reward, of budgets by outcome and of shares by a text such as "most 0".
 
         The text is "most" or "least" for an arm's largest or smallest share, and the index of the arm.
         """
@@ -146,18 +149,33 @@ class Pacing:
         out = {}
         for name, one in self._budgets.items():
             account = self._accounts[name]
-            left = self._line(name, account.decisions, self._times[-1] if self._times else 0.0) - account.spent
+            counted = account.spent if one.is_daily else account.total
+            left = self._line(name, account.decisions, self._times[-1] if self._times else 0.0) - counted
             ahead = one.leash * (one.amount if one.is_daily else one.window * one.decision_amount)
             price = self._prices.get(name, 0.0)
             out[name] = Spending(account.spent, left, price, account.decisions, left >= -ahead)
         return out
 
     def _line(self, name: str, decisions: int, now: float) -> float:
-        """Return how much of the budget `name` may be spent after this many decisions, or by now if it is daily."""
+        """Return how much of the budget `name` may be spent after this many decisions.
+
+        For a daily budget, it is how much may be spent by the time `now`, in Unix seconds.
+        """
         one = self._budgets[name]
         if one.is_daily:
             return one.amount * local_day(now, one.zone).over
         return one.decision_amount * (decisions if one.horizon is None else min(decisions, one.horizon))
+
+    def check_time(self, now: Any) -> float:
+        """Return a time as a float, or raise ValueError unless every budget per day has a local day at this time."""
+        seconds = check.real("now", now)
+        for one in self._budgets.values():
+            if one.is_daily:
+                try:
+                    local_day(seconds, one.zone)
+                except (ValueError, OverflowError, OSError):
+                    raise ValueError(f"now must be a time in Unix seconds, got {quote(now)}") from None
+        return seconds
 
     # ---- prices and stops ----
 
@@ -174,10 +192,10 @@ class Pacing:
         names = list(names)
         out: dict[Any, dict[str, float]] = {arm: dict(each) for arm, each in costs.items()}
         bases: Bases = {}
-        for name in self._budgets:
+        for name, one in self._budgets.items():
             for arm in names:
                 each = out.setdefault(arm, {})
-                base = bases[name, arm] = float(check.positive("a price", each[name])) if name in each else None
+                base = bases[name, arm] = check_price("a price", each[name], one) if name in each else None
                 ratio, weight = self._ratios[name].get((arm, base is not None), (1.0, 0.0))
                 if base is not None:
                     each[name] = base * ratio
@@ -196,10 +214,12 @@ class Pacing:
         """Return a function that maps the `Survey` of a request to weights of outcomes and a mask of allowed arms.
 
         `given` are the weights of the caller, from which the prices of budgets are subtracted. `now` is the time in
-        seconds, and `prices` and `bases` are those of `arm_prices`.
+        Unix seconds, and `prices` and `bases` are those of `arm_prices`. `Bandit.decide` is called with the
+        function inside `undo_refused`.
         """
 
         def price(survey: Survey) -> tuple[dict[str, Any], np.ndarray]:
+            check_weights(given, survey.outcomes, survey.names, survey.eligible.size)
             scale = float(given.get("reward", 1.0))
             base = scale * survey.scores
             for name, row in zip(survey.outcomes, survey.predicted, strict=True):
@@ -224,6 +244,20 @@ class Pacing:
             return weights, self._leash_mask(survey, now, prices, bases)
 
         return price
+
+    @contextmanager
+    def undo_refused(self, always: bool = False) -> Iterator[None]:
+        """Restore recent requests and prices if the decision that is made in this context raises an exception.
+
+        With `always` they are restored in any case: the decision only repeats an earlier one.
+        """
+        before, made = (self._ring.copy(), self._prices, self._since), False
+        try:
+            yield
+            made = True
+        finally:
+            if always or not made:
+                self._ring, self._prices, self._since = before
 
     def _spendings(self, predicted: Mapping[str, Any], keys: tuple[Any, ...]) -> tuple[np.ndarray, list[str]]:
         """Return what each of K arms would spend (J, K) of every budget and share, and the labels of these J.
@@ -271,9 +305,11 @@ class Pacing:
         return self._shares.get(arm) if isinstance(self._shares, dict) else self._shares
 
     def _solve(self, labels: list[str], survey: Survey, now: float) -> None:
-        """Compute the prices at which recent requests with the same arms would have kept within the budgets `labels`.
+        """Set the prices at which recent requests with the arms of the present one would have kept within the budgets.
 
-        `survey` has the statistics of the present request, and `now` is the time in seconds.
+        `labels` name the budgets and shares. `survey` is of the present request: its exploration rule, its residual
+        (the root mean square of prediction errors) and its number of rewards learned are used. `now` is the time in
+        Unix seconds.
         """
         keys = self._ring[-1][3]
         late = list(self._ring)[-max(self._decisions // 2, FEW) :]
@@ -296,7 +332,7 @@ class Pacing:
     def _target(self, label: str, keys: tuple[Any, ...], now: float) -> float:
         """Return how much a decision may spend on average from now on, for the budget or share with this label.
 
-        `keys` are the names or indices of the arms on offer, and `now` is the time in seconds.
+        `keys` are the names or indices of the arms on offer, and `now` is the time in Unix seconds.
         """
         if label not in self._budgets:
             sign, arm = _share_of(label, keys)
@@ -318,7 +354,7 @@ class Pacing:
     def _leash_mask(self, survey: Survey, now: float, prices: Prices, bases: Bases) -> np.ndarray:
         """Return a mask (K,) of the arms that no hard stop excludes; the cheapest arm is always among them.
 
-        `survey` has the statistics of the request, and `now` is the time in seconds. `prices` and `bases` are the
+        `survey` has the statistics of the request, and `now` is the Unix time in seconds. `prices` and `bases` are the
         expected and the given prices, as `arm_prices` returns them. If every arm is stopped, the one with the least
         upper cost counts as the cheapest. The arms of `_unknown_arms` come before it.
         """
@@ -340,12 +376,13 @@ class Pacing:
 
         They may be cheaper than their predictions, which come from other arms. The mask is False everywhere if an
         eligible arm costs at most the budget of a decision: by its given price, or else in the mean of its costs.
-        `survey` has the statistics of the request, `bases` the given prices, and `now` is the time in seconds.
+        `survey` has the statistics of the request, `bases` the given prices, and `now` is the Unix time in seconds.
         """
         keys = arm_keys(survey)
         given = [bases.get((name, key)) for key in keys]
-        unknown = np.array([price is None and key not in self._plays for key, price in zip(keys, given, strict=True)])
         fair, seen = self._fair_amount(self._budgets[name], now), self._largest[name]
+        tried = self._plays.keys() | seen.keys()
+        unknown = np.array([price is None and key not in tried for key, price in zip(keys, given, strict=True)])
         for key, price, eligible in zip(keys, given, survey.eligible, strict=True):
             usual = seen[key].mean if price is None and key in seen else price
             if eligible and usual is not None and usual <= fair:
@@ -353,11 +390,14 @@ class Pacing:
         return unknown
 
     def _fair_amount(self, one: Budget, now: float) -> float:
-        """Return the budget of one decision; for a daily budget, of one at the rate of decisions so far."""
+        """Return the budget of one decision.
+
+        A daily budget is divided by the number of decisions in a day, at their rate up to `now`, in Unix seconds.
+        """
         return one.amount / max(self._rate(now) * DAY, 1.0) if one.is_daily else one.decision_amount
 
     def _rate(self, now: float) -> float:
-        """Return the number of decisions per second up to the time `now`."""
+        """Return the number of decisions per second up to the time `now`, in Unix seconds."""
         span = max(now - self._times[0], 1.0) if len(self._times) > 1 else LONG
         return max(len(self._times), 1) / span
 
@@ -397,7 +437,7 @@ class Pacing:
     def _left(self, one: Budget, account: Account, now: float) -> Left:
         """Return what the next decision may spend under the hard stops of the budget `one`.
 
-        `account` holds what was spent of the budget, and `now` is the time of the decision in seconds.
+        `account` holds what was spent of the budget, and `now` is the time of the decision in Unix seconds.
         """
         if one.is_daily:
             day = local_day(now, one.zone)
@@ -413,12 +453,16 @@ class Pacing:
 
     # ---- spending ----
 
-    def is_charged(self, identity: str, name: str | None = None) -> bool:
-        """Return True if a decision was charged its predicted outcomes and still waits for the real ones.
+    def is_charged(self, identity: str, name: str) -> bool:
+        """Return True if a decision was charged its predicted outcome `name` and still waits for the real one.
 
-        `identity` is the decision's id. With `name`, only the outcome of this name counts.
+        `identity` is the decision's id.
         """
-        return identity in self._pending and (name is None or name in self._pending[identity])
+        return name in self._pending.get(identity, {})
+
+    def is_reserved(self, identity: str) -> bool:
+        """Return True if the decision with the id `identity` is being made, and its predicted outcomes are reserved."""
+        return identity in self._reserved
 
     def charge_decision(
         self,
@@ -432,7 +476,8 @@ class Pacing:
         """Charge the predicted outcomes of a decision to the budgets.
 
         `identity` is the decision's id, `predicted` holds the predicted amount for every budget, `bases` the prices
-        given for the arm, and `prices` the budgets' prices at which the decision was made.
+        given for the arm, and `prices` the budgets' prices at which the decision was made. `now` is the time of the
+        decision in Unix seconds.
         """
         charged = {name: max(float(predicted[name]), 0.0) for name in self._budgets}
         for name, amount in charged.items():
@@ -449,8 +494,8 @@ class Pacing:
     def charge_outcomes(self, identity: str, arm: Any, outcomes: Mapping[str, float | None], now: float) -> None:
         """Replace the predicted amounts charged for a decision by the outcomes that have come.
 
-        `identity` is the decision's id, `arm` the arm shown, and `now` the present time in seconds. `outcomes` maps
-        names of outcomes to values, None for one that has not come.
+        `identity` is the decision's id, `arm` the arm shown, and `now` the present time in Unix seconds. `outcomes`
+        maps names of outcomes to values, None for one that has not come.
         """
         charged = self._pending.get(identity, {})
         for name in self._budgets:
@@ -458,17 +503,47 @@ class Pacing:
             if value is not None:
                 predicted, base, price = charged.pop(name, (0.0, None, 0.0))
                 self.spend(name, float(value) - predicted, now, 0)
-                mean = self._note_ratio(name, arm, float(value), predicted, base, price)
-                self._note_cost(name, arm, float(value), predicted, mean)
+                self._note(name, arm, float(value), predicted, base, price)
         if identity in self._pending and not charged:
             del self._pending[identity]
 
+    def note_outcomes(
+        self,
+        arm: Any,
+        outcomes: Mapping[str, float | None],
+        predicted: Mapping[str, float],
+        bases: Mapping[str, float | None],
+        prices: Mapping[str, float],
+    ) -> None:
+        """Learn what an arm cost in a decision that no budget is charged for.
+
+        `arm` is the arm shown. The other arguments map names of outcomes: `outcomes` to values, None for one that is
+        not known, and `predicted` to what was predicted. All are in units of the outcome. `bases` has the price of the
+        arm that the caller gave in `costs`, or None. `prices` has the price with which the prediction was made: the
+        given price, corrected by what the arm has really cost so far, or without a given price the arm's mean cost so
+        far, as in `arm_prices`.
+        """
+        for name in self._budgets:
+            value = outcomes.get(name)
+            if value is not None:
+                self._note(name, arm, float(value), max(float(predicted[name]), 0.0), bases[name], prices[name])
+
     def spend(self, name: str, amount: float, now: float, decisions: int = 0) -> None:
-        """Charge an amount to the budget `name`, and add `decisions` to the number of decisions it has served."""
+        """Charge an amount to the budget `name`.
+
+        `amount` is in units of the outcome, and below 0 to give back. `now` is the time of the spending in Unix
+        seconds: a budget per day begins a new day if its local date has changed. `decisions` is 1 if the amount belongs
+        to a new decision. It is 0 if the amount corrects the charge of an earlier one, or was spent without a decision;
+        it is then added to the amount of the latest decision.
+        """
         self._accounts[name] = _charge(self._budgets[name], self._accounts[name], amount, now, decisions)
 
     def reserve(self, identity: str, predicted: Mapping[str, float], now: float) -> None:
-        """Count the predicted outcomes of a decision that is being made as spent, until it is charged or given up."""
+        """Count the predicted outcomes of a decision that is being made as spent, until it is charged or given up.
+
+        `identity` is the decision's id, `predicted` holds the predicted amount for every budget, and `now` is the time
+        of the decision in Unix seconds.
+        """
         self._reserved[identity] = now, {name: max(float(predicted[name]), 0.0) for name in self._budgets}
 
     def release(self, identity: str) -> None:
@@ -483,6 +558,10 @@ class Pacing:
         for now, amounts in self._reserved.values():
             account = _charge(self._budgets[name], account, amounts.get(name, 0.0), now, 1)
         return account
+
+    def _note(self, name: str, arm: Any, value: float, predicted: float, base: float | None, price: float) -> None:
+        """Update the price of an arm and the largest deviations of its costs; arguments as in `_note_ratio`."""
+        self._note_cost(name, arm, value, predicted, self._note_ratio(name, arm, value, predicted, base, price))
 
     def _note_cost(self, name: str, arm: Any, value: float, predicted: float, price: float) -> None:
         """Update the mean of an arm's costs, and their largest relative deviations above prediction and price.
@@ -522,17 +601,26 @@ class Pacing:
         return ratio * unit
 
     def change(self, name: str, budget: Budget) -> None:
-        """Replace the budget of the outcome `name` by `budget`; the amount spent so far stays."""
-        account = self._accounts[name]
-        self._budgets[name] = budget
-        # the line of a budget per decision begins anew where it has another slope
-        spent = budget.decision_amount * account.decisions if not budget.is_daily else account.spent
-        self._accounts[name] = account._replace(
-            total=spent, spent=spent, recent=deque(account.recent, maxlen=budget.window)
-        )
+        """Replace the budget of the outcome `name` by `budget`.
+
+        The amount spent so far stays. For a budget per decision with another amount, what was spent before no longer
+        counts against what is allowed: nothing was saved or overspent. If `budget` is of another kind (`per`), it
+        begins with no decisions and nothing spent.
+        """
+        account, before = self._accounts[name], self._budgets[name]
+        recent = deque(account.recent, maxlen=budget.window)
+        if budget.per != before.per:
+            account = open_account(budget)
+        elif not budget.is_daily and budget.horizon is None and budget.amount != before.amount:  # per decision
+            account = account._replace(total=budget.amount * account.decisions)
+        self._budgets[name], self._accounts[name] = budget, account._replace(recent=recent)
 
     def replace(self, budgets: Mapping[str, Budget], shares: Share | Mapping[Hashable, Share] | None) -> None:
-        """Replace all budgets and shares. Amounts spent so far are kept, and a new budget begins with nothing spent."""
+        """Replace all budgets and shares; None means no shares.
+
+        A budget that stays the same keeps what was spent, and `change` says what a changed one keeps. A budget of an
+        outcome that had none begins with nothing spent.
+        """
         for name in self._budgets.keys() - budgets.keys():
             del self._budgets[name], self._accounts[name]
         for name, one in budgets.items():
@@ -598,6 +686,17 @@ class Pacing:
             made._ring.append((np.array(scores), shape, np.array(open, np.bool_), names))
         made._times.extend(state["times"])
         return made
+
+
+def check_price(name: str, value: Any, budget: Budget) -> float:
+    """Return the price `value` of an arm; raise ValueError unless it is above 0 and fits the budget's amount.
+
+    `name` describes the price in the message.
+    """
+    price, most = check.positive(name, value), MOST * budget.amount
+    if price > most:
+        raise ValueError(f"{name} must be at most {MOST:.0e} times the budget's amount, {most:g}, got {price:g}")
+    return price
 
 
 def arm_keys(survey: Survey) -> tuple[Any, ...]:

@@ -20,9 +20,15 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from onepass.bandit.bandit import Bandit
-from onepass.bandit.censored_rewards import CensoredRewards, Progress, progress_from_plain, progress_to_plain
+from onepass.bandit.censored_rewards import (
+    CensoredRewards,
+    Progress,
+    check_possible,
+    progress_from_plain,
+    progress_to_plain,
+)
 from onepass.bandit.decide import check_rewards
-from onepass.bandit.decision import Decision, stack_decisions
+from onepass.bandit.decision import Decision, check_same_offer, stack_decisions
 from onepass.bandit.delay_law import DelayLaw
 from onepass.foundation import check, files
 from onepass.foundation.deferred_signals import defer_signals
@@ -102,7 +108,8 @@ class PendingRewards(files.Owner):
     delay_law : DelayLaw or None
         Estimated distribution of the delays of conversions. None unless `censored`.
     arm_delay_laws : dict of hashable to DelayLaw
-        Estimated distributions of the arms whose delays differ from `delay_law`, by name of the arm.
+        Estimated distributions of the delays of conversions, by name of the arm, for the arms whose delays differ from
+        `delay_law`.
 
     Raises
     ------
@@ -111,14 +118,15 @@ class PendingRewards(files.Owner):
 
     Notes
     -----
-    Let F(e) be the share of conversions whose delay is at most e, and p the probability of a conversion. With
+    Let F(e) be the share of conversions with a delay of at most e, and p the probability of a conversion. With
     `censored` a decision of age e counts, in expectation, as F(e) rows with p F(e) conversions. F needs no settings:
     until conversions have come, their delays are taken to be uniform in log(delay), from `after` / 2048 to `after`.
 
     Corrections are exact for ridge regression without a feature map or half-life: once all decisions are complete, the
     model equals one that waited for every deadline, up to rounding. Other models, `ContextualBandit` among them, learn
     a correction as one more row, whose reward is the expected reward plus the difference. Models whose rewards are
-    limited, such as `GLBOMD`, learn the new reward as one more row.
+    limited, such as `GLBOMD` or a model of prices with `demand=True`, learn the new reward as one more row, wherever
+    that sum is not a possible reward.
 
     Examples
     --------
@@ -192,7 +200,10 @@ class PendingRewards(files.Owner):
 
     @property
     def arm_delay_laws(self) -> dict[Any, DelayLaw]:
-        """Estimated distributions of the arms whose delays differ from `delay_law`, by name of the arm."""
+        """Distributions of the delays of conversions, for the arms whose delays differ from `delay_law`.
+
+        A dictionary maps the name of an arm to its `DelayLaw`. It is empty unless rewards are `censored`.
+        """
         return {} if self._censored is None else self._censored.laws.separate_laws()
 
     @reading
@@ -211,20 +222,22 @@ class PendingRewards(files.Owner):
         """Choose an arm, or a list of `k` arms, and let the decision wait for its reward.
 
         Deadlines that have passed are handled first. An id that already waits is a repeated request: it gets the
-        waiting decision, whose deadline stays.
+        waiting decision, whose deadline stays. Of n requests, each has an id of its own, and each waits for its own
+        reward.
 
         Parameters
         ----------
         contexts : array, dict, frame, Factors or list
             One request, such as rows (K, dim), or n requests, as in `Bandit.decide`.
         arms : sequence of hashable, dict or list of features, default None
-            The arms on offer.
+            The arms on offer. None is as for `Bandit.decide`.
         k : int, default 1
             Number of slots to fill.
         now : float, default None
             Present time in seconds. None takes `time.time()`.
         **options : Any
-            Further arguments of `Bandit.decide`, such as `id`, `eligible` and `rest`.
+            Further arguments of `Bandit.decide`, such as `id`, `eligible` and `rest`. For n requests, `id` is a list of
+            n ids.
 
         Returns
         -------
@@ -278,12 +291,14 @@ class PendingRewards(files.Owner):
         now = self._to_seconds(now)
         self._expire(now)
         if identity not in self._waiting:
+            or_learned = "" if self._learns_at_deadline else ", or it had its reward"
             raise KeyError(
-                f"no decision waits under the id {check.quote(identity)}: its deadline has passed, or it had its reward"
+                f"no decision waits under the id {check.quote(identity)}: the id is unknown, or its deadline has passed"
+                f"{or_learned}"
             )
         one = self._waiting[identity]
         paid = check_rewards([one.decision], [reward])[0]
-        self.bandit.check_rewards([value for value in paid if value is not None])
+        check_possible(self.bandit, one.decision, paid)
         if self._censored is not None and one.progress is not None:
             if now < one.progress.made:
                 raise ValueError(
@@ -304,7 +319,8 @@ class PendingRewards(files.Owner):
         """Learn the decisions whose deadline has passed, in the order of their deadlines.
 
         A slot without a reward takes the default. If the default is None, nothing is learned for it. With `censored`,
-        decisions whose drawn age has passed are learned, too, in the order of time.
+        the bandit also learns decisions that have reached the age drawn for them (see the class) before their deadline.
+        They still wait for a conversion, and are not counted in the result.
 
         Parameters
         ----------
@@ -350,7 +366,7 @@ class PendingRewards(files.Owner):
         return 0
 
     def _visit_at(self, one: WaitingDecision, due: float) -> None:
-        """Set the time of a decision's next visit. An entry of the queue with another time is skipped later."""
+        """Set the time `due` of a decision's next visit. An entry of the queue with another time is skipped later."""
         if due != one.due:
             identity = one.decision.id
             self._waiting[identity] = one._replace(due=due)
@@ -376,10 +392,7 @@ class PendingRewards(files.Owner):
         """Return the waiting decision with the same id, or the decision itself if none waits."""
         if one.id not in self._waiting:
             return one
-        held = self._waiting[one.id].decision
-        if held.candidates != one.candidates or len(held.arms) != len(one.arms):
-            raise ValueError(f"id must be another one for another request: {check.quote(one.id)} waits with other arms")
-        return held
+        return check_same_offer(self._waiting[one.id].decision, one)
 
     def _wait(self, due: float, decision: Decision, paid: list[float | None], progress: Progress | None = None) -> None:
         with defer_signals():
@@ -388,7 +401,7 @@ class PendingRewards(files.Owner):
             self._made += 1
 
     def _time_options(self, now: float) -> dict[str, Any]:
-        """Return the `time` argument if the bandit has a half-life in seconds."""
+        """Return the argument `time` with the Unix time `now` in seconds if the bandit has a half-life in seconds."""
         return {"time": now} if self.bandit.needs_time else {}
 
     @staticmethod
@@ -425,7 +438,7 @@ class PendingRewards(files.Owner):
         else:
             pending._censored.restore(**extra)
             for due, one, plain in zip(found.due.tolist(), each, paid, strict=True):
-                progress = progress_from_plain(plain, len(one.arms), pending._censored.laws.common)
+                progress = progress_from_plain(plain, one, pending._censored.laws.common)
                 pending.bandit.check_rewards([value for value in progress.learned if value is not None])
                 pending._wait(due, one, [None] * len(one.arms), progress)
         if len(pending._waiting) != len(each):

@@ -1,6 +1,6 @@
 """Recommendations of the k best arms to many users, from scores that are computed block by block."""
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -27,16 +27,15 @@ def recommend_top_k(
     with equal scores. Raises ValueError if `exclude` has another length, or if it holds something other than
     collections of names.
     """
-    if exclude is not None and len(exclude) != users:
-        raise ValueError(f"exclude must have one collection per user ({users}), got {len(exclude)}")
+    left_out = None if exclude is None else exclusions(exclude, users)
     k, order = min(check.integer("k", k, 1), len(names)), np.random.default_rng(seed).permutation(len(names))
-    places = {name: place for place, name in enumerate(names)} if exclude is not None else {}
+    places = {name: place for place, name in enumerate(names)} if left_out is not None else {}
     step, out = max(1, BLOCK // len(names)), Recommendation([], [])
     for start in range(0, users, step):
         block = slice(start, start + step)
         scores = scores_of(block)
-        mask = np.zeros(scores.shape if exclude is not None else (0, 0), np.bool_)
-        for i, barred in enumerate(exclude[block] if exclude is not None else ()):
+        mask = np.zeros(scores.shape if left_out is not None else (0, 0), np.bool_)
+        for i, barred in enumerate(left_out[block] if left_out is not None else ()):
             try:
                 mask[i, [places[name] for name in barred if name in places]] = True
             except TypeError:
@@ -48,3 +47,20 @@ def recommend_top_k(
             out.arms.append([names[a] for a in found])
             out.scores.append(scores[i, found])
     return out
+
+
+def exclusions(exclude: Any, users: int) -> list[Any]:
+    """Return the collections of excluded names of all users as a list.
+
+    Raises ValueError unless there is a collection for each of the `users` users, in their order. A string is refused,
+    because its characters would be taken for names.
+    """
+    if isinstance(exclude, str | bytes | Mapping | Set) or not hasattr(exclude, "__len__"):
+        raise ValueError(f"exclude must be a sequence with a collection of names for every user, got {quote(exclude)}")
+    each = list(exclude)
+    if len(each) != users:
+        raise ValueError(f"exclude must have one collection per user ({users}), got {len(each)}")
+    for barred in each:
+        if isinstance(barred, str | bytes) or not isinstance(barred, Iterable):
+            raise ValueError(f"exclude must hold a collection of names for every user, got {quote(barred)}")
+    return each

@@ -30,7 +30,8 @@ class RegretBound(NamedTuple):
         The bound, in units of rewards. It is infinite if a confidence radius was infinite.
     probability : float
         Probability with which the bound holds, at all times together. It is 0.0 if nothing is proved, because the
-        `scale` of the theory is below 1 or there are too many confidence ellipsoids for its delta.
+        argument `scale` of `Theory` is below 1, or because its `delta` times the number of confidence ellipsoids is at
+        least 1.
     n_decisions : int
         Number of rows that the bound covers.
     n_other_rows : int
@@ -47,12 +48,14 @@ class RegretSum(NamedTuple):
     """Running sum of a bandit's regret bounds.
 
     `total` is the sum, `rows` the number of rows in it, and `streams` the number of sequences of rows that had
-    confidence radii of their own: one, and one more for each model merged.
+    confidence radii of their own: one, and one more for each model merged. `removed` is the number of arms removed,
+    whose confidence ellipsoids must have held as well.
     """
 
     total: float = 0.0
     rows: int = 0
     streams: int = 1
+    removed: int = 0
 
     def add(self, bounds: Any, rows: int = 1) -> "RegretSum":
         return self._replace(total=self.total + float(bounds), rows=self.rows + rows)
@@ -62,18 +65,20 @@ class RegretSum(NamedTuple):
         total, rows = self.total + other.total, self.rows + other.rows
         if since is not None and np.isfinite(since.total):
             total, rows = max(total - since.total, 0.0), rows - since.rows
-        return RegretSum(total, rows, self.streams + other.streams + 1)
+        return RegretSum(total, rows, self.streams + other.streams + 1, self.removed + other.removed)
 
     def to_plain(self) -> list[Any]:
-        return [self.total if np.isfinite(self.total) else None, self.rows, self.streams]
+        found = [self.total if np.isfinite(self.total) else None, self.rows, self.streams]
+        return [*found, self.removed] if self.removed else found
 
     @classmethod
     def from_plain(cls, value: Any) -> "RegretSum":
-        total, rows, streams = value
+        total, rows, streams, *removed = value
         total = np.inf if total is None else check.real("regret", total)
         if total < 0.0:
             raise ValueError(f"regret must be at least 0, got {check.quote(total)}")
-        return cls(total, check.integer("rows", rows, 0), check.integer("streams", streams, 1))
+        counts = check.integer("rows", rows, 0), check.integer("streams", streams, 1)
+        return cls(total, *counts, *(check.integer("removed", count, 0) for count in removed[:1]))
 
 
 def is_bounded(rule: Rule) -> bool:
@@ -120,5 +125,6 @@ def make_bound(rule: Rule, found: RegretSum, n_learned: int, n_ellipsoids: int) 
             f"exploration must be UCB(Theory(...)), whose radius bounds the regret, got {check.quote(rule.exploration)}"
         )
     proved = theory.scale >= 1.0
-    probability = max(0.0, 1.0 - theory.delta * n_ellipsoids * found.streams) if proved else 0.0
+    failure = theory.delta * (n_ellipsoids + found.removed) * found.streams
+    probability = max(0.0, 1.0 - failure) if proved else 0.0
     return RegretBound(found.total, probability, found.rows, max(n_learned - found.rows, 0))

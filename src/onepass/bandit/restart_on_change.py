@@ -11,6 +11,7 @@ from typing import Any, final
 
 from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Decision
+from onepass.bandit.rewarded_ids import RewardedIds
 from onepass.exploration.e_detector import EDetector
 from onepass.foundation import check
 from onepass.foundation.rw_lock import SharedObject, reading, writing
@@ -70,7 +71,7 @@ class RestartOnChange(SharedObject):
         if not isinstance(bandit, Bandit):
             raise ValueError(f"bandit must be a Bandit, got {check.quote(bandit)}")
         self.bandit, self._initial = bandit, bandit.copy()
-        self._detector = EDetector(every=every, seed=seed)
+        self._detector, self._rewarded = EDetector(every=every, seed=seed), RewardedIds()
         self._recent: deque[tuple[Decision, Any]] = deque(maxlen=check.integer("recent", recent, 1))
         self.rewards, self.alarms = 0, list[int]()  # rewards learned in all; at how many of them there was an alarm
 
@@ -122,7 +123,9 @@ class RestartOnChange(SharedObject):
         if not isinstance(decision, Decision) or decision.is_batch or len(decision.arms) != 1:
             raise ValueError(f"decision must be one decision for one slot, got {check.quote(decision)}")
         paid = check.real("reward", reward)
+        new = self._rewarded.check([decision.id], False)  # of all lives of the bandit
         self.bandit.learn(decision, paid, time=time)
+        self._rewarded.add(new)
         self.rewards += 1
         self._recent.append((decision, paid))
         mean = float(decision.means[decision.index])

@@ -17,7 +17,8 @@ BYTES = 8  # of each
 
 
 def _bits(identity: str) -> int:
-    return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=BYTES).digest(), "little")
+    text = identity.encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=BYTES).digest(), "little")
 
 
 class RewardedIds:

@@ -22,10 +22,10 @@ class SketchWarning(UserWarning):
 
 
 def next_look(model: Any, name: str, due: int) -> int:
-    """Warn if a sketch of the model has cut off more than 100 times its ridge, and return the row of the next check.
+    """Warn if a sketch of the model has cut off more than 100 times its ridge, and return the time of the next check.
 
-    `name` is the bandit's name, and `due` the number of rows at which this check was due. After a warning there is no
-    further check.
+    Times are numbers of rows learned. `due` is the time at which this check was due. The result is `due` doubled until
+    it exceeds the present number of rows, or `NEVER` after a warning. `name` is the bandit's name.
     """
     while due <= model.n_learned:
         due *= 2

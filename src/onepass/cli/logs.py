@@ -152,9 +152,10 @@ def import_command(
     from onepass.log.import_export import import_file
 
     bad: list[tuple[int, str]] = []
-    with _report_errors(), _open_store(store, readonly=False) as log:
-        if not path.exists():
+    with _report_errors():
+        if not path.exists():  # before the store, which would be made
             raise ValueError(f"there is no file {path}")
+    with _report_errors(), _open_store(store, readonly=False) as log:
         with _progress_of_seqs(f"import {path.name}", None, as_json) as progress:
             counts = import_file(
                 log,
@@ -191,6 +192,8 @@ def export(
     from onepass.log.import_export import export_file
 
     with _report_errors(), _open_store(store) as log:
+        if loop is not None and next(log.read(loop=loop), None) is None:
+            raise ValueError(f"--loop must name a loop of the log, got {loop}")
         begin = _seq_before(log, since, "--since")
         with _progress_of_seqs(f"export {path.name}", log.last - begin, as_json) as progress:
             count = export_file(log, path, form, loop=loop, since=begin, until=until, progress=progress)

@@ -18,7 +18,8 @@ T = TypeVar("T")
 class AsyncClient:
     """Asynchronous client of one loop of a service; its methods are those of `Client`, as coroutines.
 
-    `async with` closes the client.
+    Every call is awaited, as in `await client.decide(context)`, except `log`, which is an asynchronous iterator. `async
+    with` closes the client.
 
     Parameters
     ----------
@@ -67,8 +68,9 @@ class AsyncClient:
         ----------
         context : array_like or dict, default None
             Context of the request: numbers in the order of the settings, or by name.
-        arms : sequence of str, or dict of name to features, default None
-            Arms on offer. None offers the arms of the settings.
+        arms : sequence of str or dict, or dict of name to features, default None
+            Arms on offer. A dictionary in a sequence is an arm as JSON, such as {"id": "a1", "features": [0.5]}. None
+            offers the arms of the settings.
         **options : DecideOptions
             Any of exclude, slots, id, defer, subject, rest, costs and weights, see `DecideOptions`.
 
@@ -127,12 +129,17 @@ class AsyncClient:
         return await self._send(requests.outcomes_call(outcomes))
 
     async def activate(self, id: str) -> None:
-        """Report that a deferred decision was shown, so that it counts.
+        """Report that a deferred decision was shown, so that it counts. After its deadline this changes nothing.
 
         Parameters
         ----------
         id : str
             Id of the decision.
+
+        Raises
+        ------
+        NotFound
+            If there is no decision with this id.
         """
         await self._send(requests.activate_call(id))
 
@@ -146,12 +153,17 @@ class AsyncClient:
         since : int, default 0
             Sequence number after which the records begin.
         limit : int or None, default None
-            Number of records at most, None for all.
+            Number of records at most, at least 0; None for all.
 
         Yields
         ------
         dict
             Fields of a record, by name (`onepass.log.encode`). The field `kind` names its kind, such as "decision".
+
+        Raises
+        ------
+        ValueError
+            If `since` or `limit` is negative.
         """
         pages, retries = LogPages(since, limit), Retries(self._retries, True)
         while pages.has_more:
@@ -315,7 +327,13 @@ class AsyncClient:
         return await self._send(requests.action_call("rollback", options))
 
     async def discard_candidate(self) -> None:
-        """Discard the candidate."""
+        """Discard the candidate.
+
+        Raises
+        ------
+        Conflict
+            If there is no candidate.
+        """
         await self._send(requests.action_call("candidate", method="DELETE"))
 
     # ---- the service ----

@@ -71,7 +71,7 @@ class Call(NamedTuple, Generic[T]):
 
 def decide_call(context: Any, arms: Arms | None, options: DecideOptions) -> Call[Decision]:
     """Return the request for a decision as a `Call`, with this context, the arms on offer, and options."""
-    body: dict[str, Any] = {**options, "id": options.get("id") or _new_id()}
+    body: dict[str, Any] = {**options, "id": _id_or_new(options.get("id"))}
     if context is not None:
         body["context"] = context
     if isinstance(arms, Mapping):
@@ -83,7 +83,7 @@ def decide_call(context: Any, arms: Arms | None, options: DecideOptions) -> Call
 
 def outcomes_call(outcomes: Iterable[Outcome]) -> Call[OutcomeCounts]:
     """Return the request that sends the outcomes of many decisions, as a `Call`."""
-    body = [{**outcome, "key": outcome.get("key") or _new_id()} for outcome in outcomes]
+    body = [{**outcome, "key": _id_or_new(outcome.get("key"))} for outcome in outcomes]
     return Call("POST", f"{LOOP}/outcome", _parse_counts, body)
 
 
@@ -131,7 +131,7 @@ def action_call(path: str, body: Any = None, method: str = "POST") -> Call[Any]:
 
 def evaluate_call(options: Mapping[str, Any]) -> Call[Any]:
     """Return the request that starts an evaluation with these options, as a `Call`."""
-    return Call("POST", f"{LOOP}/evaluations", _return_json, {**options, "id": options.get("id") or _new_id()})
+    return Call("POST", f"{LOOP}/evaluations", _return_json, {**options, "id": _id_or_new(options.get("id"))})
 
 
 def _parse_counts(answer: Any) -> OutcomeCounts:
@@ -154,9 +154,9 @@ SETTINGS = Call("GET", LOOP, _parse_settings)
 HEALTH, READY = Call("GET", "/healthz", _ignore_answer), Call("GET", "/readyz", _ignore_answer, repeatable=False)
 
 
-def _new_id() -> str:
-    """Make a unique id."""
-    return uuid.uuid4().hex
+def _id_or_new(given: str | None) -> str:
+    """Return a given id, or make a unique one for None."""
+    return uuid.uuid4().hex if given is None else given
 
 
 def quote_segment(name: str) -> str:
@@ -177,7 +177,7 @@ def body_headers(body: bytes | None) -> dict[str, str]:
 
 
 def _to_builtin(value: Any) -> Any:
-    """Convert a value that JSON does not know by its method `tolist`. Raises TypeError if it has none."""
+    """Call the method `tolist` of a value that JSON does not know. Raises TypeError if it has no such method."""
     if not hasattr(value, "tolist"):
         raise TypeError(f"{type(value).__name__} cannot be sent: give numbers, text, lists, dictionaries or arrays")
     return value.tolist()
@@ -242,12 +242,19 @@ class LogPages:
     since : int
         Sequence number after which the records begin.
     limit : int or None
-        Largest number of records, None for all.
+        Largest number of records, at least 0; None for all.
+
+    Raises
+    ------
+    ValueError
+        If `since` or `limit` is negative.
     """
 
     since: int
 
     def __init__(self, since: int, limit: int | None) -> None:
+        if since < 0 or (limit is not None and limit < 0):
+            raise ValueError(f"since and limit must be at least 0, got {since} and {limit}")
         self.since, self.remaining, self.has_more = since, limit, limit is None or limit > 0
         self._room, self._part = 0, b""
 
@@ -285,6 +292,8 @@ def httpx_options(
     options: dict[str, Any] = {"base_url": url, "timeout": timeout}
     if key is not None and not key.strip():
         raise ValueError("key must not be empty: give a key of the loop (is ONEPASS_KEY set?), or None for no key")
+    if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
+        raise ValueError("key must be printable ASCII characters without spaces, got others")
     if key is not None:
         options["headers"] = {"authorization": f"Bearer {key}"}
     if ca_file is not None:

@@ -82,11 +82,13 @@ def fit(
         Number of threads of this process, at least 1. With `ray` it is not used: there is a worker for each core of the
         Ray cluster.
     ray : str, default None
-        Address of Ray, or "local" for a Ray of this machine. None runs in this process.
+        Address of Ray, or "local" for a Ray of this machine. None runs in threads of this process. Pass it for a data
+        set of Ray as well: otherwise threads of this process read the data set.
     batch : int, default 10000
         Number of rows that are learned together, at least 1.
     progress : callable, default None
-        Called with the number of rows learned so far, after each part.
+        Called with the number of rows learned so far, after each task. The rows are divided into tasks, at least one
+        for each worker.
 
     Returns
     -------

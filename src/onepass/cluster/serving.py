@@ -83,8 +83,8 @@ class Keeper:
     async def write_decision(self, data: bytes) -> bytes:
         """Write the record of a decision, and return the durable record of its id as JSON.
 
-        `data` is the record as JSON. If the id has a record already, that one is returned. Raises ApiError if it is of
-        another request.
+        `data` is the record as JSON. If the id has a record already, that record is returned. Raises ApiError if that
+        record is of another request.
         """
         record, future = decode(data), new_future()
         assert isinstance(record, Decision)

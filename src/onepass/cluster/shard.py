@@ -140,11 +140,15 @@ class Shard(files.Owner):
         return [store.export_arm(place) for place in places[arms].tolist()]
 
     def error_bound(self) -> float:
-        """Return the largest proven bound of ||A - A_hat||_2 over the shard's arms, A being an arm's design."""
+        """Return the largest proven bound of ||A - A_hat||_2 over the arms, for an arm's design A and sketch A_hat."""
         return float(self.store.error_bound())
 
     def relative_loss(self) -> float:
-        """Return the largest amount that the sketch of an arm has cut off, in units of the ridge (design/loss.py)."""
+        """Return the largest relative loss of an arm's sketch (design/loss.py), 0 for exact designs.
+
+        The relative loss is the sum of squares along a direction that truncations have removed, divided by the ridge
+        penalty.
+        """
         return float(self.store.relative_loss())
 
     def nbytes(self) -> int:
@@ -160,7 +164,7 @@ class Shard(files.Owner):
     def remember(self, key: int, arms: np.ndarray, ranks: np.ndarray) -> None:
         """Remember the arms with the numbers `arms` (n,) under a key, for later searches.
 
-        `ranks` (n,) order arms with equal scores.
+        Of arms with equal scores, the one with the smaller rank in `ranks` (n,) comes first.
         """
         self._requests[key] = (arms, np.argsort(ranks))
         for old in list(self._requests)[:-REQUESTS]:
@@ -228,9 +232,9 @@ def best_arms(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the scores and the indices (n, k) of the k best arms for every user.
 
-    `records` are the arms' ids in the store, and `order` the order in which ties are broken. An index refers to
-    `records`; it is -1 if fewer arms are left. `users` (n, dim) are the users' contexts. `query` has the exploration
-    rule and the counts that it needs. `excluded` holds the indices of arms excluded for every user.
+    `records` (K,) are the arms' ids in the store, and `order` (K,) their indices in the order in which ties are broken.
+    An index refers to `records`; it is -1 if fewer arms are left. `users` (n, dim) are the users' contexts. `query` has
+    the exploration rule and the counts that it needs. `excluded` holds the indices of arms excluded for every user.
     """
     learned, step = ArmModelsState(store, (), np.zeros((0, 0))), query.step
     values, found = np.zeros((len(users), k)), np.full((len(users), k), NONE)

@@ -114,6 +114,7 @@ class ShardedBandit(SharedObject):
         )
         self._search = TopKSearch(front.bandit, store)
         self._rows_since_checkpoint = 0
+        self._needs_checkpoint = False  # a change was made that is not in the log
 
     @classmethod
     def open(cls, folder: str | Path, *, ray: str | None = None, checkpoint_every: int = CHECKPOINT_EVERY) -> Self:
@@ -486,20 +487,25 @@ class ShardedBandit(SharedObject):
             If the parts differ, or the arm has learned already. Nothing has changed then.
         TypeError
             If `model` is no `ArmModel`.
+        OSError
+            If the shards cannot be written. The next change, or the same call with its `seq`, writes them first.
         """
         if self._is_new(seq):
             self.bandit.model.import_arm(arm, model)
             self._coordinator.seq += 1
             if self._journal is not None:
+                self._needs_checkpoint = True
                 self._write_checkpoint()
 
     def _is_new(self, seq: int | None) -> bool:
-        """Write unwritten changes to the log, and return True if change number `seq` was not made yet.
+        """Write unwritten changes to the folder, and return True if change number `seq` was not made yet.
 
         None as `seq` means the next number. Raises ValueError if `seq` skips a number.
         """
         if self._journal is not None:
             self._journal.flush()
+            if self._needs_checkpoint:
+                self._write_checkpoint()
         wanted = self.seq + 1 if seq is None else check.integer("seq", seq, 1)
         if wanted > self.seq + 1:
             raise ValueError(f"seq must be {self.seq + 1}, the next, or that of a change that was made, got {seq}")
@@ -602,7 +608,7 @@ class ShardedBandit(SharedObject):
 
         self._journal.write_checkpoint(self.seq, write)
         self.supervisor.use_checkpoint(files)
-        self._rows_since_checkpoint = 0
+        self._rows_since_checkpoint, self._needs_checkpoint = 0, False
 
     @writing
     def close(self) -> None:

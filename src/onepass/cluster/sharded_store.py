@@ -158,10 +158,10 @@ class ShardedStore:
     def evaluate(
         self, records: np.ndarray, rows: np.ndarray, extra: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return predicted rewards (K,) and x^T A^-1 x (K,) of the arms with ids `records`, and a new `extra` (K, k).
+        """Return predicted rewards (K,) and x^T A^-1 x (K,) of the arms with ids `records`, and `extra` (K, k).
 
         `rows` (K, dim) has a row x for each arm, or (1, dim) one for all, and A is the arm's design. `extra` holds the
-        shared features z of a hybrid model, from which each arm subtracts what it explains itself.
+        shared features z of a hybrid model, from which each arm subtracts, in place, what it explains itself.
         """
         means, squares = np.empty(len(records)), np.empty(len(records))
         for places, (mean, square, rest) in self._ask_shards(
@@ -215,7 +215,11 @@ class ShardedStore:
         return max(self.supervisor.ask_all("error_bound"), default=0.0)
 
     def relative_loss(self) -> float:
-        """Return the largest amount that the sketch of an arm has cut off, in units of the ridge (design/loss.py)."""
+        """Return the largest relative loss of an arm's sketch (design/loss.py), 0 for exact designs.
+
+        The relative loss is the sum of squares along a direction that truncations have removed, divided by the ridge
+        penalty.
+        """
         return max(self.supervisor.ask_all("relative_loss"), default=0.0)
 
     def export_arm(self, record: int) -> ArmState:

@@ -12,6 +12,7 @@ import numpy as np
 
 from onepass.bandit.bandit import Bandit
 from onepass.bandit.decision import Recommendation
+from onepass.bandit.recommend import exclusions
 from onepass.cluster.shard import Query, best_arms
 from onepass.cluster.sharded_store import UNSHARDED, ShardedStore
 from onepass.exploration.residual_scale import Tally
@@ -88,9 +89,10 @@ class TopKSearch:
     ) -> dict[int, Any]:
         """Return the answers of all shards to a query for the `k` best arms of each user, by shard number.
 
-        An answer has scores (n, k) and indices (n, k) into the shard's arms. The arms `listed` are sent only to shards
-        that do not know them. `each` maps a shard to the indices of its arms in `listed`. `excluded` is None, or maps a
-        shard to the excluded arms of each user, as indices into the shard's arms.
+        `users` holds the rows of n users. An answer has scores (n, k) and indices (n, k) into the shard's arms. The
+        arms `listed` are sent only to shards that do not know them. `each` maps a shard to the indices of its arms in
+        `listed`. `excluded` is None, or maps a shard to the excluded arms of each user, as indices into the shard's
+        arms.
         """
         supervisor, version = self._store.supervisor, 0
         call = lambda s: ("best_arms", version, listed.key, users, k, query, None if excluded is None else excluded[s])  # noqa: E731
@@ -124,14 +126,12 @@ def _excluded_by_shard(exclude: Any, listed: _ArmList, users: int) -> dict[int, 
 
     `exclude` has a collection of names of arms for each user, and `users` is the number of users.
     """
-    if len(exclude) != users:
-        raise ValueError(f"exclude must have one collection per user ({users}), got {len(exclude)}")
     where = {name: place for place, name in enumerate(listed.names)}
     inside, owner = np.empty(len(listed.names), np.int64), np.empty(len(listed.names), np.int64)
     for shard, places in listed.places.items():
         inside[places], owner[places] = np.arange(len(places)), shard
     out: dict[int, list[np.ndarray]] = {shard: [] for shard in listed.places}
-    for names in exclude:
+    for names in exclusions(exclude, users):
         try:
             held = np.array([where[name] for name in names if name in where], np.int64)
         except TypeError:

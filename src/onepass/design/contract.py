@@ -179,7 +179,7 @@ def loss_after(state: Any, row: np.ndarray, mass: float) -> float:
 
 @generic
 def refine(state: Any) -> Any:
-    """Return a finer sketch without rows: its error per unit of squared row norm (`loss_share`) is at most half."""
+    """Return an empty sketch that keeps more directions, so that `loss_share` is at most half."""
     raise unregistered_error(state, "refine")
 
 

@@ -34,13 +34,13 @@ class Design(files.Owner):
     def begin(self) -> Any:
         """Return the state of the design before any row is added, with the matrix A = reg I.
 
-        Make its arrays by `onepass.foundation.state.zeros` in place of `numpy.zeros`. Then a file can be compared with
-        a new state before memory is taken.
+        A subclass makes the arrays by `onepass.foundation.state.zeros` in place of `numpy.zeros`, so that a file can be
+        compared with a new state before memory is taken.
         """
 
     @property
     def state(self) -> Any:
-        """State of the design: the arrays from which everything about A is computed."""
+        """State of the design, the arrays from which everything about A is computed."""
         return self.begin() if self._state is None else self._state
 
     @state.setter
@@ -62,7 +62,7 @@ class Design(files.Owner):
 
     @property
     def abstract_state(self) -> Any:
-        """State without rows that takes no memory: the settings, and the shapes and dtypes of the arrays."""
+        """State without rows that takes no memory, with the settings, and the shapes and dtypes of the arrays."""
         with state.abstract():
             return self.begin()
 
@@ -78,13 +78,14 @@ class Design(files.Owner):
 
     @property
     def reg(self) -> float:
-        """Regularization reg of A = reg I + sum of x x^T, in units of ||x||^2."""
+        """Ridge penalty reg of A = reg I + sum of x x^T, in the unit of the squared length of a row."""
         return self.params["reg"]
 
     def refine(self, times: int) -> "Design":
-        """Return a sketch without rows whose relative error was halved `times` times (`contract.refine`).
+        """Return an empty sketch of this kind that keeps more directions, so that its relative error is smaller.
 
-        Raises TypeError for a design whose relative error `loss_share` is not known.
+        Each of the `times` refinements halves the bound `loss_share` of the relative error (`contract.refine`). Raises
+        TypeError for a design whose `loss_share` is not known.
         """
         raise TypeError(f"{type(self).__name__} cannot be a block of DyadicSketches: it states no share of lost mass")
 
@@ -227,7 +228,7 @@ class Design(files.Owner):
 
 
 def check_common(dim: Any, reg: Any, dtype: Any) -> dict[str, Any]:
-    """Return the parameters `dim`, `reg` and `dtype`, which every design has, as a dictionary after a check."""
+    """Return the parameters `dim`, `reg` and `dtype` of a design as a dictionary; ValueError if one is out of range."""
     dim = check.integer("dim", dim, 1)
     reg, kind = check.positive("reg", reg, "the design matrix is reg I + sum of x x^T"), check.dtype(dtype)
     least = LEAST_REG * float(np.finfo(kind).tiny)

@@ -78,7 +78,8 @@ COMPENSATIONS = {"fd": 0.0, "half": 0.5, "rfd": 1.0}  # share of the cut mass th
 class DyadicSettings(NamedTuple):
     """Settings of a dyadic sketch: `size` is the number of directions of the first block.
 
-    `error` is half of the error bound.
+    `error` is half of the bound of ||A - A_hat||, where A is the exact matrix and A_hat the one that the sketch stands
+    for.
     """
 
     size: int
@@ -363,8 +364,9 @@ def spectrum_of_dyadic(state: DyadicState) -> tuple[np.ndarray, np.ndarray, floa
 class Dyadic(Design):
     """Dyadic blocks of Frequent Directions: a sketch that grows, so that its error is certainly at most 2 `error`.
 
-    The error is ||A - A_hat||, where A_hat is the matrix that the sketch stands for. A block that has used up its part
-    of the error is closed, and a block with twice as many directions is opened.
+    A = reg I + sum of x x^T is the matrix of the rows x, and A_hat the matrix that the sketch stands for. The error is
+    the spectral norm ||A - A_hat||_2. A block that has used up its part of the error is closed, and a block with twice
+    as many directions is opened.
 
     Parameters
     ----------
@@ -373,9 +375,9 @@ class Dyadic(Design):
     size : int
         Number l0 of directions of the first block, from 1 to dim.
     error : float
-        Half of the bound of ||A - A_hat||, in units of ||x||^2, above 0.
+        Half of the bound of ||A - A_hat||_2, above 0, in the unit of the squared length ||x||^2 of a row.
     reg : float, default 1.0
-        Regularization in units of ||x||^2, above 0.
+        Ridge penalty, above 0, in the unit of the squared length ||x||^2 of a row.
     base : {"fd", "half", "rfd"}, default "fd"
         Sketch of a block. "fd" is Frequent Directions, which loses what it cuts off. "rfd" adds the eigenvalues cut off
         to reg, and "half" adds half of them (Luo et al. 2019).
@@ -451,7 +453,7 @@ class Dyadic(Design):
 
         References
         ----------
-        Wen, Yin et al., remark 2.
+        Wen, Yin et al., *Revisiting Matrix Sketching in Linear Bandits*, remark 2.
 
         Examples
         --------

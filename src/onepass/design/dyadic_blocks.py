@@ -105,8 +105,9 @@ def rows_above_ridge(values: np.ndarray, vectors: np.ndarray, ridge: float) -> n
 def stack_rows(whole: Subspace, spectrum: np.ndarray, block: FrequentDirectionsState) -> np.ndarray:
     """Return rows that represent all blocks: scaled eigenvectors of closed blocks, then rows of the active block.
 
-    The first directions of the subspace `whole` are the eigenvectors, and `spectrum` holds their eigenvalues. `block`
-    is the active block.
+    `spectrum` holds m eigenvalues, and the first m directions of the subspace `whole` are their eigenvectors. Each is
+    multiplied by the square root of its eigenvalue. Further directions of `whole` are not used. `block` is the active
+    block.
     """
     frozen, rows = spectrum.size, sketch_rows(block)
     out = np.empty((frozen + rows.shape[0], whole.basis.shape[1]), whole.basis.dtype)

@@ -63,7 +63,7 @@ BLOCKS, EXACT = 0, 1
 
 
 class DyadicSketchesSettings(NamedTuple):
-    """Settings: `error` is half of the error bound, `reg` the regularization."""
+    """Settings: `error` is half of the bound of ||A - A_hat||_2, `reg` the regularization."""
 
     error: float
     reg: float
@@ -164,8 +164,8 @@ def with_block(
 ) -> DyadicSketchesState:
     """Return the state with other values of the fields `active`, `whole`, `mass` and `sums`.
 
-    They are the active block, the inverse of all blocks, the sum of squared norms of the active block's rows, and the
-    totals of rows and cuts.
+    They are the active block, the inverse of the sum of all blocks' matrices, the sum of squared norms of the active
+    block's rows, and the totals of rows and cuts.
     """
     return DyadicSketchesState(
         active=active,
@@ -334,8 +334,10 @@ def merge(state: DyadicSketchesState, other: DyadicSketchesState) -> DyadicSketc
 class DyadicSketches(Design):
     """Dyadic blocks of any sketch whose error is at most a known multiple of the sum of squared row lengths.
 
-    The error ||A - A_hat|| is certainly at most 2 `error`, where A_hat is the matrix that the blocks stand for.
-    `Dyadic` is the faster form for Frequent Directions.
+    A = reg I + sum of x x^T is the matrix of the rows x, and A_hat the matrix that the blocks stand for. The error, the
+    spectral norm ||A - A_hat||_2, is at most 2 `error`. This is certain if the error bound of `sketch` is; over
+    `RandomProjection` it holds with some probability, see the Notes. `Dyadic` is the faster form for Frequent
+    Directions.
 
     Parameters
     ----------
@@ -344,7 +346,7 @@ class DyadicSketches(Design):
         sketch of your own. Yours must register `loss_share` and `refine`, and have a method `refine`
         (docs/contributing/design.md).
     error : float
-        Half of the bound, in units of ||x||^2, above 0.
+        Half of the bound of ||A - A_hat||_2, above 0, in the unit of the squared length ||x||^2 of a row.
 
     Raises
     ------
@@ -356,13 +358,14 @@ class DyadicSketches(Design):
     Each block may use up a share of `error`. It is closed when the next row would exceed this share, and a block with a
     finer sketch is opened. Over `FrequentDirections` there are at most as many blocks as with `Dyadic`. With
     compensation 0.5 (Luo et al. 2019), only half of what is cut off is an error. Over `RandomProjection`, each block
-    keeps its bound with probability 1 - delta, and so there is no confidence radius (`Theory`).
+    keeps its bound with probability 1 - `delta`, and so there is no confidence radius (`Theory`).
 
     The error of n merged designs is at most 2 n `error`.
 
     References
     ----------
-    Wen, Yin et al., algorithm 1 and theorem 1.
+    Wen, Yin et al., *Revisiting Matrix Sketching in Linear Bandits*, algorithm 1 and
+    theorem 1.
 
     Examples
     --------
@@ -400,7 +403,7 @@ class DyadicSketches(Design):
 
     @property
     def reg(self) -> float:
-        """Regularization reg of A = reg I + sum of x x^T, in units of ||x||^2."""
+        """Ridge penalty reg of A = reg I + sum of x x^T, in the unit of the squared length of a row."""
         return self.sketch.reg
 
     @property

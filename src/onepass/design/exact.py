@@ -366,14 +366,14 @@ def add_matrix(state: ExactState, change: np.ndarray) -> ExactState:
 
 @savable
 class Exact(Design):
-    """Exact design A = reg I + X^T X.
+    """Exact design A = reg I + X^T X, where X has all rows appended so far.
 
     Parameters
     ----------
     dim : int
         Width d of a row, at least 1.
     reg : float, default 1.0
-        Regularization in units of ||x||^2, above 0.
+        Ridge penalty, above 0, in the unit of the squared length ||x||^2 of a row.
     dtype : {"float64", "float32"}, default "float64"
         Dtype of all arrays.
 

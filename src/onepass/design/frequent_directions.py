@@ -135,8 +135,8 @@ def subtract_eigenvalue(
 ) -> tuple[np.ndarray, float, Sums]:
     """Subtract the eigenvalue at `place`, counted from 1, from all, and keep the place - 1 directions above it.
 
-    Returns the kept eigenvalues, the new ridge and the new totals. `spectrum` is in decreasing order, `sums` are the
-    totals before, and `eps` is the rounding unit.
+    Returns the kept eigenvalues, the new ridge and the new totals. `rule` is the truncation rule, from which the ridge
+    follows. `spectrum` is in decreasing order, `sums` are the totals before, and `eps` is the rounding unit.
     """
     taken = spectrum[place - 1]
     kept = np.empty(place - 1)
@@ -259,7 +259,7 @@ def replace_spectrum(
 def truncate_at(
     state: FrequentDirectionsState, values: np.ndarray, vectors: np.ndarray, place: int
 ) -> FrequentDirectionsState:
-    """Return the sketch S after subtracting one eigenvalue of S^T S from all others.
+    """Return the sketch S after subtracting one eigenvalue of S^T S from all larger ones; the others are dropped.
 
     It is the eigenvalue with number `place`, counted from 1; the place - 1 directions above it are kept. `values` are
     the eigenvalues of S^T S in descending order, and `vectors` its eigenvectors as rows, as `decompose` returns them.
@@ -270,9 +270,10 @@ def truncate_at(
 
 @compiled
 def shrink(state: FrequentDirectionsState) -> FrequentDirectionsState:
-    """Return the sketch after a truncation, or as it is if it holds fewer than `size` directions.
+    """Return the sketch S after a truncation, or as it is if it holds fewer than `size` directions.
 
-    The eigenvalues are computed from the triangle of the sketch, which does not contain the ridge.
+    At least size - 1 directions are kept. The truncation uses the eigenvalues of S^T S, without the ridge. They are
+    computed from the triangle T of S = T Q.
     """
     space, rule = state.space, state.settings
     if space.used < rule.size:
@@ -441,7 +442,7 @@ class FrequentDirections(Design):
         the rank of the rows is below 2 size. If `compensation` is 0 and the eigenvalues cut off are far larger than
         reg, the means of ridge regression become far too large (docs/sketches.md).
     reg : float, default 1.0
-        Regularization in units of ||x||^2, above 0.
+        Ridge penalty, above 0, in the unit of the squared length ||x||^2 of a row.
     compensation : float, default 0.0
         Share of the eigenvalues cut off that is added to reg, from 0.0 (Frequent Directions) to 1.0 (the robust form).
     dtype : {"float64", "float32"}, default "float64"
@@ -483,7 +484,7 @@ class FrequentDirections(Design):
         return Truncation(rule=self.abstract_state.settings, hold=min(2 * size - 1, self.dim), limit=2 * size)
 
     def refine(self, times: int) -> "FrequentDirections":
-        """Return a design without rows for size * 2^times directions, as needed for a later block of `DyadicSketches`.
+        """Return an empty sketch of size * 2^times directions, for a later block of `DyadicSketches`.
 
         Parameters
         ----------
@@ -493,7 +494,7 @@ class FrequentDirections(Design):
         Returns
         -------
         FrequentDirections
-            A design without rows.
+            A design to which no rows were added.
         """
         return FrequentDirections(**{**self.params, "size": self.params["size"] << times})
 
@@ -527,7 +528,7 @@ def RobustFrequentDirections(
     size : int
         Number of directions that a cut keeps, from 1 to dim.
     reg : float, default 1.0
-        Regularization in units of ||x||^2, above 0.
+        Ridge penalty, above 0, in the unit of the squared length ||x||^2 of a row.
     compensation : float, default 1.0
         Share of the eigenvalues cut off that is added to reg, from 0 to 1. 0.5 is the sketch of Luo et al.
     dtype : {"float64", "float32"}, default "float64"

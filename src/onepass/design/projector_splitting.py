@@ -87,9 +87,9 @@ class ProjectorSplittingRule(NamedTuple):
 class ProjectorSplittingState(NamedTuple):
     """State of projector splitting: A^-1 = M^T M with M = (I - U V^T) / sqrt(ridge).
 
-    `left` and `right` (2 rank, dim) hold the columns of U and V as rows; the first `used` of them count. `ridge` is the
-    eigenvalue of A outside their span. In `sums`, `shed` is above 0 once more than rounding errors was truncated, and
-    `dust` bounds the change of A by all truncations of rounding errors.
+    `left` and `right` (2 * rank, dim) hold the columns of U and V as rows; the first `used` of them count. `ridge` is
+    the eigenvalue of A outside their span. In `sums` (`Sums`), `shed` is 0 as long as truncations dropped only rounding
+    errors, and above 0 afterwards. `dust` bounds the change of A by the truncations of rounding errors.
     """
 
     left: np.ndarray
@@ -231,10 +231,10 @@ def truncate_factors(state: ProjectorSplittingState) -> float:
 
 @compiled
 def symmetric_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Q (k, dim) and C Q (k, dim), by which a batch of rows changes the root of A^-1, for a symmetric C.
+    """Return Q (k, dim) and C Q (k, dim) of a batch of rows, for a symmetric C (k, k).
 
-    `whitened` (n, dim) is the batch Y after multiplication by the root. With the SVD Y = P diag(s) Q, C = diag(1 - 1 /
-    sqrt(1 + s^2)). Directions with s = 0 are left out.
+    The batch changes the root R of A^-1 to R - R Q^T C Q. `whitened` is Y = B R (n, dim), with the rows of the batch B.
+    With the SVD Y = P diag(s) Q, C = diag(1 - 1 / sqrt(1 + s^2)). Directions with s = 0 are left out.
     """
     _, singular, q = svd(whitened)
     kept, scaled = 0, q.copy()
@@ -250,11 +250,11 @@ def symmetric_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def triangular_factor(whitened: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Q (k, dim) and C^T Q (k, dim), by which a batch of rows changes the root of A^-1, for a triangular C.
+    """Return Q (k, dim) and C^T Q (k, dim) of a batch of rows, for a triangular C (k, k).
 
-    This is algorithm 4 of Shustova et al. `whitened` (n, dim) is the batch Y after multiplication by the root. Y^T =
-    Q^T R, where the rows of Q are orthonormal. M is the lower Cholesky factor of I + R R^T = M M^T, and C = (M - I)
-    M^-1 = I - M^-1.
+    This is algorithm 4 of Shustova et al. The batch changes the root R of A^-1 to R - R Q^T C^T Q. `whitened` is Y = B
+    R (n, dim), with the rows of the batch B. Y^T = Q^T R, where the rows of Q are orthonormal. M is the lower Cholesky
+    factor of I + R R^T = M M^T, and C = (M - I) M^-1 = I - M^-1.
     """
     q, r = orthonormal(whitened)
     size = q.shape[0]
@@ -470,9 +470,9 @@ def spectrum(state: ProjectorSplittingState) -> tuple[np.ndarray, np.ndarray, fl
 class ProjectorSplitting(Design):
     """Projector splitting: a sketch of the inverse of A, as the identity minus a matrix of low rank.
 
-    A^-1 = M^T M with M = (I - U V^T) / sqrt(ridge), where ridge is reg plus what `compensate` adds. The matrices U and
-    V have at most 2 rank columns. New rows add columns, and a *splitting step* replaces U V^T by a matrix of rank
-    `rank` that is close to it.
+    A is reg I + sum of x x^T over the rows x. A^-1 = M^T M with M = (I - U V^T) / sqrt(ridge), where ridge is reg plus
+    what `compensate` adds. The matrices U and V have at most 2 * rank columns. New rows add columns, and a *splitting
+    step* replaces U V^T by a matrix of rank `rank` that is close to it.
 
     Parameters
     ----------
@@ -483,8 +483,8 @@ class ProjectorSplitting(Design):
         most r. If `compensate` is False and the eigenvalues cut off are far larger than reg, the means of ridge
         regression become far too large (docs/sketches.md).
     reg : float, default 1.0
-        Regularization in units of ||x||^2, above 0. Choose it about as large as typical eigenvalues of the sum of x
-        x^T.
+        Ridge penalty, above 0, in the unit of the squared length ||x||^2 of a row. Choose it about as large as typical
+        eigenvalues of the sum of x x^T.
     compensate : bool, default False
         True keeps the directions with the largest eigenvalues of A, and adds the mean of the eigenvalues that were cut
         off to the ridge. False drops what is cut off.
@@ -506,8 +506,8 @@ class ProjectorSplitting(Design):
 
     Notes
     -----
-    A row costs O(dim rank) operations on average, or O(dim rank^2) with `schedule="row"`. U and V together have up to 4
-    rank dim numbers.
+    A row costs O(dim rank) operations on average, or O(dim rank^2) with `schedule="row"`. U and V together have up to
+    4 * rank * dim numbers.
 
     Examples
     --------
@@ -561,7 +561,7 @@ class ProjectorSplitting(Design):
         """Return the rule by which the model of an arm is truncated, and when it is applied.
 
         A model is truncated to `rank` directions at the end of every batch, and also within a batch as soon as it holds
-        2 rank directions.
+        2 * rank directions.
 
         Returns
         -------

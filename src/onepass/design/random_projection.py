@@ -193,7 +193,7 @@ class RandomProjection(Design):
     size : int
         Number of rows of S, at least 1.
     reg : float, default 1.0
-        Regularization in units of ||x||^2, above 0.
+        Ridge penalty, above 0, in the unit of the squared length ||x||^2 of a row.
     delta : float, default 0.05
         Probability, above 0 and below 1, with which the error bound fails.
     seed : int, default 0
@@ -245,7 +245,9 @@ class RandomProjection(Design):
         )
 
     def refine(self, times: int) -> "RandomProjection":
-        """Return a design without rows whose error bound was halved `times` times, for a block of `DyadicSketches`.
+        """Return an empty projection to 4^times as many rows, for a later block of `DyadicSketches`.
+
+        Each refinement halves the error bound.
 
         Parameters
         ----------
@@ -255,7 +257,7 @@ class RandomProjection(Design):
         Returns
         -------
         RandomProjection
-            A design without rows.
+            A design to which no rows were added.
         """
         seed = self.params["seed"]
         for _ in range(times):

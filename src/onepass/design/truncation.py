@@ -161,10 +161,10 @@ def refine(rule: Any) -> Any:
 
 
 class MergedRule(NamedTuple):
-    """Rule for merging two sketches whose directions are already held together.
+    """Rule for merging two sketches, after the directions of both were put into one subspace.
 
-    Nothing is cut, and `other`, the totals of the second sketch, is added. `rule` is the sketches' own rule, which
-    computes the ridge from the totals of both.
+    Nothing is cut. `other`, the totals of what the second sketch has cut off, is added to those of the first. `rule` is
+    the sketches' own rule, which computes the ridge from the sum.
     """
 
     rule: Any
@@ -185,8 +185,9 @@ def plan_truncation(space: Subspace, rule: Any, sums: Sums) -> tuple[np.ndarray,
 
     `sums` are the totals of what earlier truncations cut off.
 
-    Returns the kept eigenvalues (k,), the ridge, the totals, the eigenvectors (n, n), and all n eigenvalues before
-    (n,). The eigenvectors are rows in coordinates of the basis, the largest eigenvalue first; the first k are kept.
+    Returns the kept eigenvalues (k,), the new ridge and totals, the eigenvectors (n, n), and the n eigenvalues (n,)
+    before the truncation. The eigenvectors are rows in coordinates of the basis, the largest eigenvalue first; the
+    first k are kept.
     """
     used, dim, eps = space.used, space.basis.shape[1], float(np.finfo(space.basis.dtype).eps)
     vectors, singular, _ = svd(space.root[:used, :used].astype(np.float64))

@@ -159,7 +159,7 @@ class AdaptiveLQR(files.Owner):
         Returns
         -------
         ndarray of shape (n_inputs,)
-            The input u = K x plus input noise.
+            The input u = K x, with the present gain K (`gain`), plus input noise.
 
         Raises
         ------
@@ -214,7 +214,10 @@ class AdaptiveLQR(files.Owner):
         return solve_regulator(a, b, self._q, self._r)
 
     def _radius(self) -> float:
-        """Return a radius of the whole matrix: the root of the sum of the squared radii of its rows."""
+        """Return a radius of the whole matrix [A B]: the root of the sum of the squared radii of its rows.
+
+        Without `theory`, the size of the noise of a coordinate takes the place of the radius of its row.
+        """
         if self.system.theory is not None:
             return self.system.radius() * float(np.sqrt(self.system.n_states))
         return float(np.linalg.norm(self.system.noise_scales()))

@@ -168,7 +168,7 @@ def project_rows(design: Any, theta: np.ndarray, bound: float) -> None:
 
 @compiled
 def told_noise(nu: float, told: float) -> Noise:
-    """Return a noise estimate with the constant scale `nu`, 1 if `nu` is 0; `told` is the next row's own scale."""
+    """Return a noise estimate with the constant scale `nu`, 1 if `nu` is 0; `told` is the next row's scale, or 0."""
     return Noise(
         nu=nu if nu > 0.0 else 1.0,
         next=told,
@@ -186,9 +186,9 @@ def told_noise(nu: float, told: float) -> Noise:
 
 @compiled
 def step_rows_along(theta: np.ndarray, direction: np.ndarray, pulls: np.ndarray) -> float:
-    """Add pulls_i * direction to row i of theta (n, D) in place, for every i, unless numbers would become too large.
+    """Add pulls_i * direction to row i of theta (n, D) in place, for every i.
 
-    Returns the largest ||theta_i||^2 after the steps that were taken.
+    A row whose numbers would become too large stays as it is. Returns the largest ||theta_i||^2 of the rows that moved.
     """
     most, largest = norm_limit(theta), 0.0
     for i in range(theta.shape[0]):
@@ -210,7 +210,8 @@ def clip_residuals(
     """Clip the residuals (n,) of a row in place, and return the row's scale rho and normalized width w.
 
     `estimator.heavy_tails.normalize_row` defines both. `leverage` is x^T V^-1 x for the row x and the design V. `nu` is
-    the row's own noise scale, 0 without one. The noise scale of every coordinate is updated.
+    the row's own noise scale, 0 without one. The noise scale of every coordinate is updated with the `response` (n,) of
+    the row.
     """
     (tail, practice), t, width, least = state.settings, state.rows + 1, np.sqrt(leverage), 0.0
     s, told = scales(tail, t, row.size), told_noise(state.nu, nu)

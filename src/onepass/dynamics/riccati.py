@@ -51,7 +51,7 @@ def solve_optimistic(
 
     The set holds all matrices Theta with ||(Theta - [a b]) z|| <= radius sqrt(z^T precision^-1 z) for all z (n + m,).
     The cost of a step is x^T q x + u^T r u. The shapes are a (n, n), b (n, m), q (n, n) and r (m, m). Returns None if
-    the set contains systems of any cost, or if the Riccati equations have no solution.
+    no such regulator is found, for instance because the set is so large that the Riccati equations have no solution.
     """
     n, m = b.shape
     certain = solve_regulator(a, b, q, r)

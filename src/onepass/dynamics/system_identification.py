@@ -115,7 +115,8 @@ class SystemIdentification(files.Owner):
     The row of a transition is [x; u], the state followed by the input. A step of "huber" costs one solve and one append
     of the design, and O(n (n + m)) further operations. The estimates equal those of n independent `OnePassHuber` on the
     same rows. The radius is valid if ||[x; u]|| <= theory.row_bound in every transition, and if every row of [A B] has
-    at most the length theory.parameter_bound. It becomes infinite when ||[x; u]|| is larger.
+    at most the length theory.parameter_bound. It becomes infinite when ||[x; u]|| is larger, or when more than
+    `horizon` transitions are learned.
 
     References
     ----------
@@ -323,22 +324,27 @@ class SystemIdentification(files.Owner):
         -------
         float
             Beta, which is theory.scale times the radius of the theorem. It is infinite without `theory`, after a row
-            longer than its row_bound, and for designs whose radius is not known.
+            longer than its row_bound or more than `horizon` transitions, and for designs whose radius is not known.
         """
-        theory = self.theory
+        theory, horizon = self.theory, self._params["horizon"]
         if theory is None or self._longest > theory.row_bound * (1.0 + ROUNDING):
+            return float("inf")
+        if horizon is not None and responses.count(self._state) > horizon:
             return float("inf")
         bounds = (theory.noise, theory.parameter_bound, theory.row_bound, theory.delta)
         return theory.scale * float(responses.radius(self._state, *bounds))
 
     @reading
     def ellipsoid(self) -> Ellipsoid:
-        """Return the confidence set of [A B].
+        """Return the confidence set of [A B], the matrices of the system x' = A x + B u + w.
+
+        With probability 1 - theory.delta, it contains the true matrices after every transition.
 
         Returns
         -------
         Ellipsoid
-            Its center, V and radius.
+            Its center, the estimate of [A B]; the matrix V of the design, reg I + sum of z z^T over the rows z = [x; u]
+            unless they are weighted; and the radius, which is infinite if none is known.
         """
         return Ellipsoid(responses.coefficients(self._state), responses.precision(self._state), self.radius())
 

@@ -122,7 +122,7 @@ class OptimisticValueIteration(files.Owner):
     Notes
     -----
     The default multipliers were the most reliable ones on nine chains, squares and random processes
-    (docs/processes.md). They are far smaller than those of the theorem, which are too large to be of use.
+    (docs/processes_defaults.md). They are far smaller than those of the theorem, which are too large to be of use.
     `onepass.dynamics.value_iteration.jin_multiplier` computes the multiplier of the theorem. A decision costs O(A m^2)
     for A actions. A new plan costs O(K m + S A m^2) for each step of the episode, with K transitions learned at this
     step, which led to S different states. Memory grows by m numbers for every transition, and by A m numbers for every
@@ -283,7 +283,9 @@ class OptimisticValueIteration(files.Owner):
 
     @writing
     def end_episode(self) -> bool:
-        """Make the plan again if the determinant of the matrix of some step has doubled since the last one.
+        """Make the plan again if the determinant of some step's matrix has doubled since the last plan.
+
+        A step has two matrices: the designs of rewards and of next values.
 
         Returns
         -------
@@ -313,7 +315,7 @@ class OptimisticValueIteration(files.Owner):
         return np.array([[log_det(state.design) for state in self._rewards], np.linalg.slogdet(self._gram)[1]])
 
     def _make_plans(self) -> list[Plan]:
-        """Compute the plans from the last step to the first."""
+        """Return the plans of all steps, in the order of the steps; each is computed from the plan of the next step."""
         plans: list[Plan] = []
         for h in reversed(range(self.n_steps)):
             state, inverse = self._rewards[h], np.linalg.inv(self._gram[h])

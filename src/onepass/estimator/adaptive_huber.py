@@ -130,9 +130,9 @@ def unit_of_adaptive(state: AdaptiveHuberState) -> float:
 def minimize(state: AdaptiveHuberState) -> None:
     """Move the estimate theta, in place, to within nu / sqrt(T) of the loss's minimizer, in the norm of the design.
 
-    nu is the size of the noise (`noise_unit`), and T the horizon or, without one, the number of rows. The theorem
-    assumes rewards in units of nu and requires 1 / sqrt(T) there, which is the same. The search starts from the present
-    theta.
+    nu is the size of the noise (`noise_unit`), and T the horizon or, without one, the number of rows. The theorem of
+    the radius assumes rewards in units of nu and requires 1 / sqrt(T) there, which is the same. The search starts from
+    the present theta.
     """
     history, theta, tail = state.history, state.theta, state.settings.tail
     used = history.used
@@ -216,28 +216,32 @@ def expect_nu(state: AdaptiveHuberState, nu: float) -> AdaptiveHuberState:
 class AdaptiveHuber(Estimator):
     """Adaptive Huber regression on an `Exact` design, for comparison with `OnePassHuber`.
 
-    It keeps all rows, and minimizes the sum of their Huber losses again after every row or batch.
+    It keeps all rows, and minimizes the sum of their Huber losses again after every row or batch. `OnePassHuber` says
+    more about the parameters.
 
     Parameters
     ----------
     design : Exact
         An `Exact` design. It is copied.
     epsilon : float, default 1.0
-        As for `OnePassHuber`.
+        The noise eta has a finite moment E|eta|^(1 + epsilon). Above 0 and at most 1.
     nu : float, optional
-        As for `OnePassHuber`.
+        Size of the noise in units of rewards, above 0. By default it is estimated.
     horizon : int, optional
-        As for `OnePassHuber`.
+        Total number of rows to come, at least 1. By default the estimator works for any number of rows.
     radius : float, default 0.0
-        As for `OnePassHuber`.
+        Confidence radius, at least 0, in the lower bound of a row's noise scale. 0.0 leaves the bound out.
     clip : float, optional
-        As for `OnePassHuber`.
+        Factor of the threshold of prediction errors, above 0. Defaults to 0.02, and to 1.0 if `theory` is given.
     floor : float, optional
-        As for `OnePassHuber`.
+        Least threshold, at least 0, in standard deviations of the prediction error. Defaults to 3.0, and to 0.0 if
+        `theory` is given.
     parameter_bound : float, optional
-        As for `OnePassHuber`.
+        The estimate is kept in the ball ||theta|| <= S, with this number S above 0. By default there is no ball.
+        `theory` has a bound of its own.
     theory : Theory, optional
-        As for `OnePassHuber`.
+        Use the constants of the theorem instead of `radius`, `clip` and `floor`, and the ball of
+        `theory.parameter_bound`.
 
     Raises
     ------

@@ -41,8 +41,8 @@ def arm_step(
     """Return two numbers w and pull for the t-th row x of an arm: A += w x x^T and theta += pull A^-1 x learn the row.
 
     `mean` is x^T theta and `square` is x^T A^-1 x, both before the row. memory (m,) holds numbers that the rule keeps
-    for the arm, 0 at first, and is updated in place. `dim` is the width of x. The predicted reward after the step is
-    mean + pull square, for weights that depend on it.
+    for the arm, 0 at first, and is updated in place. `dim` is the width of x. A weight may depend on the predicted
+    reward after the step, which is mean + pull square.
     """
     raise TypeError(f"arm_step is not defined for {type(rule).__name__}; register it with arm_step.for_state(...)")
 

@@ -81,8 +81,8 @@ def required_row(state: Any, rows: np.ndarray) -> int:
 def noise_unit(state: Any) -> float:
     """Return the unit of an exploration multiplier given as a number.
 
-    It is 1 if the estimator's widths are in units of rewards. If widths depend on contexts alone, it is the estimated
-    standard deviation of the noise, 0 while that is unknown.
+    The multiplier times this unit multiplies the widths. It is 1 by default. Estimators for heavy tails return the size
+    of the noise, given or estimated, and 0 while that is unknown.
     """
     return 1.0
 

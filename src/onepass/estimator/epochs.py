@@ -64,7 +64,8 @@ def reset_epoch(epoch: Epoch) -> Epoch:
 def first_violation(epoch: Epoch, rows: np.ndarray) -> int:
     """Return the index of the first of rows (n, dim) that is not the arm to be played again; -1 if there is none.
 
-    The rows follow the plays of the present epoch. An arm is repeated until its epoch has r plays; then any may begin.
+    The rows follow the plays of the present epoch. An arm is repeated until its epoch has r plays, as many as
+    `epoch.rewards` has entries. Then any arm may begin.
     """
     row, played = epoch.row, epoch.played
     for i in range(rows.shape[0]):
@@ -75,7 +76,10 @@ def first_violation(epoch: Epoch, rows: np.ndarray) -> int:
 
 
 def check_epoch(epoch: Epoch, rows: np.ndarray) -> None:
-    """Raise ValueError unless rows (n, dim) repeat one arm until it was played r times, then the next, and so on."""
+    """Raise ValueError unless rows (n, dim) repeat one arm until it was played r times, then the next, and so on.
+
+    The rows follow the plays that `epoch` holds.
+    """
     bad = int(first_violation(epoch, rows))
     if bad >= 0:
         raise ValueError(

@@ -50,7 +50,7 @@ class Estimator(ABC):
 
     @abstractmethod
     def begin(self) -> Any:
-        """Return a new state of the estimator, with a copy of the design."""
+        """Return a state that has learned nothing, with a copy of the design's present state."""
 
     def arm_learning(self) -> ArmLearning | None:
         """Return the rule by which an arm learns a row. Default: None.
@@ -61,9 +61,9 @@ class Estimator(ABC):
         return None
 
     def consistent(self, state: Any) -> bool:
-        """Return True if shapes and counters of a loaded `state` agree.
+        """Return True if a loaded `state` can belong to this estimator.
 
-        The default compares all shapes with those of a new state.
+        The default compares all shapes with those of a new state. Override it to check counters and settings too.
         """
         with states.abstract():
             return states.has_same_shapes(state, self.begin(), ("design.",)) and self.design.consistent(state.design)

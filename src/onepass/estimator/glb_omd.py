@@ -292,9 +292,9 @@ class OnePassGLM(Estimator):
         If True, a step minimizes the loss itself, so it cannot overshoot. If False, a step minimizes a quadratic
         approximation of the loss, as in the proof. Defaults to True without a ball and to False with one.
     clip : float, optional
-        Above 0. A reward of a row x moves x^T theta by at most step * clip standard errors sqrt(x^T A^-1 x). By default
-        steps are not clipped. Use it for counts with outliers. Clicks have no outliers: with a clip of at least 1 /
-        sqrt(reg), no click is ever clipped.
+        Above 0. A reward of a row x moves x^T theta by at most step * clip times the width sqrt(x^T A^-1 x), where A is
+        the matrix of the design. By default steps are not clipped. Use it for counts with outliers. Clicks have no
+        outliers: with a clip of at least 1 / sqrt(reg), no click is ever clipped.
     theory : Theory, optional
         Use the step size and the ball of the theorem, for which a confidence radius is proved. The theorem needs a reg
         above 2 S L^3 R eta max mu', with S, L, R and eta as in `step`. For clicks and L = 1 this is (1 + S) S / 2.

@@ -23,7 +23,9 @@ SMALLEST = 2.0**-300  # of the common factor, before heads are multiplied by it
 class RidgeHeads(NamedTuple):
     """State of n ridge regressions, called heads, on the same rows; most responses are 0.
 
-    design: state of any design, of dimension D. moment (n, D): b_i is scale * moment[i]. scale: common factor, above 0.
+    - design: state of any design, of dimension D.
+    - moment (n, D): b_i, the sum of response times row of regression i, is scale * moment[i].
+    - scale: common factor, above 0.
     """
 
     design: Any

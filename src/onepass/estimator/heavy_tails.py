@@ -31,7 +31,7 @@ from onepass.foundation import check
 from onepass.foundation.check import quote
 from onepass.foundation.generic import compiled
 
-# chosen on validation seeds over six tails, and on 0/1 rewards of six data sets (docs/heavy_tails.md)
+# chosen on validation seeds over six tails, and on 0/1 rewards of six data sets (docs/heavy_tails_settings.md)
 EXPLORATION, CLIP, FLOOR, STEP = 1.5, 0.02, 3.0, 1.0
 
 
@@ -71,7 +71,7 @@ class Practice(NamedTuple):
 
 
 class Clipping(NamedTuple):
-    """Settings of Huber regression: `tail` has the constants of the noise, and `practice` the practical settings."""
+    """Settings of Huber regression: `tail` has the noise's constants, and `practice` replaces constants of proofs."""
 
     tail: Tail
     practice: Practice
@@ -118,7 +118,10 @@ def power(epsilon: float) -> float:
 
 @compiled
 def horizon_and_delta(tail: Tail, t: int) -> tuple[float, float]:
-    """Return the horizon T and the failure probability delta that apply in round t >= 1."""
+    """Return the horizon T and the failure probability delta that apply in round t >= 1.
+
+    `tail` holds both if they were given. Otherwise the horizon is t, and delta is 1 / (8T).
+    """
     horizon = float(tail.horizon) if tail.horizon > 0 else float(max(t, 1))
     return horizon, tail.delta if tail.delta > 0.0 else 1.0 / (8.0 * horizon)
 
@@ -141,7 +144,10 @@ def scales(tail: Tail, t: int, dim: int) -> Scales:
 
 @compiled
 def with_bounds(tail: Tail, parameter_bound: float, row_bound: float, delta: float) -> Tail:
-    """Return the constants `tail` with other bounds of the parameter and of rows, and another failure probability."""
+    """Return the constants `tail` with other bounds of the parameter and of rows, and another failure probability.
+
+    The three replace the fields `parameter_bound`, `row_bound` and `delta`.
+    """
     return Tail(
         epsilon=tail.epsilon,
         horizon=tail.horizon,
@@ -158,8 +164,8 @@ def with_bounds(tail: Tail, parameter_bound: float, row_bound: float, delta: flo
 def rho_bound(tail: Tail, practice: Practice, s: Scales, beta: float, width: float) -> float:
     """Return the smallest scale rho that a row x may have (Wang et al.); the row has the weight 1 / rho^2.
 
-    It is sqrt(2 beta / (tau_0 sqrt(a) t^p)) width, where `width` is sqrt(x^T V^-1 x) for the design V, and `beta` a
-    confidence radius. a is the `step` of `Tail`, and tau_0 and t^p are in the `Scales` s.
+    It is sqrt(2 beta / (c tau_0 sqrt(a) t^p)) width, where `width` is sqrt(x^T V^-1 x) for the design V, and `beta` a
+    confidence radius. a is the `step` of `Tail`, c the `clip` of `Practice`, and tau_0 and t^p are in the `Scales` s.
     """
     return np.sqrt(2.0 * beta / (practice.clip * s.tau * s.growth * np.sqrt(tail.step))) * width
 
@@ -246,12 +252,13 @@ def make_tail(
 
 
 def make_practice(radius: Any, clip: Any, floor: Any, theory: Theory | None) -> Practice:
-    """Return the checked settings of practice.
+    """Return the settings `radius`, `clip` and `floor` as a `Practice`, which explains them.
+
+    None for `clip` or `floor` takes the default: clip = 0.02 and floor = 3 without a `theory`, clip = 1 and floor = 0
+    with one. `radius` has no default here. With a theory the result has the radius -1, which stands for the radius of
+    the theorem. An infinite clip never clips.
 
     Raises ValueError for a radius or floor below 0, or a clip that is not positive.
-
-    None selects the default, which depends on the presence of a theory: with one, clip = 1 and floor = 0. An infinite
-    clip never clips.
     """
     if clip is None:
         clip = CLIP if theory is None else 1.0

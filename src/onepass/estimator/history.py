@@ -49,8 +49,8 @@ def init_history(like: np.ndarray) -> History:
 def rescale(history: History, scale: float) -> None:
     """Multiply the rows, values and thresholds of a history by `scale`, in place.
 
-    The loss of a row x is quadratic in value - x^T theta up to the threshold and linear beyond it. It then counts
-    scale^2 times as much.
+    The loss of a row x is quadratic in value - x^T theta up to the threshold and linear beyond it. So this loss is
+    multiplied by scale^2.
     """
     for i in range(history.used):
         history.values[i] *= scale

@@ -115,8 +115,8 @@ def project_by_spectrum(values: np.ndarray, vectors: np.ndarray, rest: float, th
     """Project theta onto ||theta|| <= bound in the norm of a matrix with known spectrum, in place.
 
     values (k,) are its eigenvalues, vectors (k, dim) its eigenvectors as rows, and `rest` is the eigenvalue in all
-    other directions. Eigenvalues and lengths are scaled by powers of two near the largest, so that no square overflows.
-    Returns True if theta was outside.
+    other directions. So that no square overflows, eigenvalues are divided by a power of two near the largest
+    eigenvalue, and lengths by one near ||theta||. Returns True if theta was outside.
     """
     square = float(dot(theta, theta))
     if not square > bound * bound:

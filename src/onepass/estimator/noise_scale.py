@@ -40,13 +40,20 @@ SHARE = 0.1  # of the mean: far below the median's share of it, 0.8 for Gaussian
 
 
 class Noise(NamedTuple):
-    """Running estimate of the noise scale.
+    """Running estimate of the noise scale: sqrt(square), or the constant nu if it is above 0.
+
+    A reward is *usual* if more than a third of all rewards equal it, such as 0 if few buy. Up to two usual rewards
+    are found by votes: a reward that equals a candidate adds a vote to it, and any other reward takes a vote from both.
+    A candidate counts as usual while it has more than sqrt(t) votes after t rows. Usual rewards are never outliers, and
+    are left out of `size` and `mean`, which would be near 0 otherwise.
 
     - nu: constant noise scale of every row, or 0 if it is estimated.
     - next: noise scale given for the next row alone, 0 if none is given.
-    - size, mean: running median and mean of the residuals' absolute values, over rows with unusual rewards.
-    - square: running mean of squared residuals, outliers clipped.
-    - unusual: number of rewards that are not usual; a reward is usual if a large share of all rewards equal it.
+    - size: running median of the residuals' absolute values, over rows with unusual rewards.
+    - mean: their running mean over the same rows, each clipped to 5 sigma, sigma = 1.4826 max(size, mean / 10).
+    - square: running mean of e^2 / (1 + h) over all rows, with the residual e and the squared width h, each clipped to
+      (5 sigma)^2 if the reward is unusual.
+    - unusual: number of rewards that are not usual.
     - usual, votes: first candidate for a usual reward, and its votes.
     - second, more: second candidate, and its votes.
     - first: the first residual that was not zero.
@@ -70,7 +77,11 @@ MEMORY = 9  # of them run
 
 @compiled
 def outlier_scale(noise: Noise) -> float:
-    """Return the typical size of a residual, by which outliers are recognized; 0 while nothing is known."""
+    """Return the size of a residual by which outliers are recognized; 0 while nothing is known.
+
+    It is 1.4826 times the larger of two numbers: the running median of absolute residuals, and a tenth of their mean.
+    For Gaussian noise this is the standard deviation.
+    """
     return TYPICAL * max(noise.size, SHARE * noise.mean)
 
 
@@ -82,7 +93,11 @@ def noise_level(noise: Noise) -> float:
 
 @compiled
 def first_was_outlier(noise: Noise) -> bool:
-    """Return True if the first residual has proved to be an outlier, and frequent rewards are not the majority."""
+    """Return True if the first residual has proved to be an outlier, and frequent rewards are not the majority.
+
+    It is an outlier if its absolute value is more than `FIRST` times the running median of residuals. With a constant
+    scale nu the result is False.
+    """
     return noise.nu == 0.0 and abs(noise.first) > FIRST * noise.size and noise.unusual > noise.votes + noise.more
 
 
@@ -116,11 +131,13 @@ def median_steps(unusual: float) -> tuple[float, float]:
 
 @compiled
 def update_noise(noise: Noise, reward: float, residual: float, leverage: float, t: int) -> tuple[Noise, bool]:
-    """Return the noise estimate after the t-th row, and True if many earlier rewards equal its reward.
+    """Return the noise estimate after the t-th row, and True if its reward is usual.
 
-    For the row x with the reward r, `residual` is r - x^T theta and `leverage` is x^T A^-1 x, both before the row. The
-    first residual that is not zero starts the median, and is left out of the mean. A scale that was given for this row
-    alone is deleted, so that the next row uses the estimate or the constant nu.
+    A reward is usual if it equals a candidate of `Noise` that has more than sqrt(t) votes. For the row x with the
+    reward r, `residual` is r - x^T theta and `leverage` is x^T A^-1 x, both before the row. The size of the first
+    residual that is not zero starts `size`, the running median of |residual|. It is left out of `mean`, their running
+    mean. A scale that was given for this row alone is deleted: the next row uses the constant `nu` if it is above 0,
+    and the estimate otherwise.
     """
     rise, fall = median_steps(noise.unusual)
     return update_noise_by(noise, reward, residual, leverage, t, rise, fall)

@@ -110,8 +110,8 @@ class OfflineGLM(Estimator):
     Parameters
     ----------
     design : Exact
-        An `Exact` design. It is copied. Its reg is in units of mu' ||x||^2, where mu' is the derivative of the mean
-        function.
+        An `Exact` design. It is copied. A row x adds mu' x x^T to the matrix, where mu' is the derivative of the mean
+        function at the row. So reg is compared with sums of mu' ||x||^2.
     family : {"logistic", "poisson", "identity"} or NamedTuple, default "logistic"
         The family of rewards: "logistic" for clicks (0 to 1), "poisson" for counts (from 0), "identity" for any
         rewards. A family of your own is a NamedTuple as in onepass/estimator/families.py.

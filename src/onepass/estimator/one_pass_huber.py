@@ -104,8 +104,9 @@ class Winsor(NamedTuple):
 def confidence(tail: Tail, t: int, dim: int) -> float:
     """Return the radius beta of the confidence ellipsoid after t rows (Wang et al., equation 10).
 
-    beta = 107 log(2 T^2 / delta) tau_0 t^p + sqrt(reg (2 + 4 S^2)), with T the horizon (or t), delta the probability of
-    failure, tau_0 t^p the threshold of the Huber loss, reg the ridge penalty, and S a bound of the parameter's norm.
+    `tail` holds the constants, and `dim` is the width of a row, on which tau_0 depends. beta = 107 log(2 T^2 / delta)
+    tau_0 t^p + sqrt(reg (2 + 4 S^2)), with T the horizon (or t), delta the probability of failure, tau_0 t^p the
+    threshold of the Huber loss, reg the ridge penalty, and S a bound of the parameter's norm.
     """
     s = scales(tail, t, dim)
     return 107.0 * s.logarithm * s.tau * s.growth + np.sqrt(tail.reg * (2.0 + 4.0 * tail.parameter_bound**2))
@@ -118,7 +119,8 @@ def clip_residual(
     """Return the scale rho, the normalized width w and the clipped residual of the t-th row, and the noise estimate.
 
     For the row x, `width` is sqrt(x^T V^-1 x) for the design V, and `mean` is x^T theta, both before the row. `reward`
-    is the row's reward. `normalize_row` defines rho and w; `tail` and `practice` hold the constants.
+    is the row's reward, and `noise` the noise estimate before the row. w is width / rho, up to a constant factor, and
+    `normalize_row` defines both; `tail` and `practice` hold the constants.
     """
     residual = reward - mean
     known, common = update_noise(noise, reward, residual, width * width, t)

@@ -65,6 +65,13 @@ def forget_truncation(state: OnePassTruncationState, factor: float) -> OnePassTr
 class OnePassTruncation(Estimator):
     """Linear regression in one pass, in which rewards beyond a threshold count as 0 (*truncation*).
 
+    The reward r of a row x counts as 0 if ||x||_{V^-1} |r| exceeds
+
+        clip (moment / log(4 T / delta))^(1 / (1 + epsilon)) T^((1 - epsilon) / (2 (1 + epsilon)))
+
+    with the design V, the horizon T and delta = 1 / (8 T). It is the estimator of CRTM (Xue, Wang, Wan, Yi and Zhang
+    2023) in the linear case.
+
     Parameters
     ----------
     design : Design
@@ -76,7 +83,7 @@ class OnePassTruncation(Estimator):
     horizon : int, optional
         Total number of rows to come, at least 1. By default the estimator works for any number of rows.
     clip : float, default 1.0
-        Factor of the threshold, above 0. The paper has 1.0.
+        Factor of the threshold, above 0. CRTM has 1.0.
     parameter_bound : float, optional
         The estimate is kept in the ball ||theta|| <= S, with this number S above 0. By default there is no ball.
 

@@ -64,8 +64,8 @@ class Energy(NamedTuple):
     """Sums from which a bound of the estimate's squared error in the norm of the design A is computed.
 
     - gained: sum of log(1 + x^T A^-1 x) over rows x, including the rows that A begins with.
-    - rise: sum of the amounts by which truncations raised A.
-    - lift: sum over truncations of the rise times ||theta||^2.
+    - rise: sum over truncations of the least r >= 0 with A after <= A before + r I.
+    - lift: sum over truncations of r ||theta||^2.
     """
 
     gained: float
@@ -95,9 +95,9 @@ class OnlineNewtonRule(NamedTuple):
 def energy_radius(energy: Energy, reg: float, noise: float, parameter_bound: float, delta: float) -> float:
     """Return the confidence radius of the estimate theta in the norm of the design, from the sums in `energy`.
 
-    The sums are of log(1 + x^T A^-1 x), of the rises by truncations, and of the rises times ||theta||^2. `noise` is the
-    sub-Gaussian constant of the noise, `parameter_bound` bounds the norm of the true parameter, `reg` is the
-    regularization, and `delta` the probability that the radius fails.
+    It is sqrt(reg S^2 + (S sqrt(rise) + sqrt(lift))^2 + R^2 (gained + 2 log(1 / delta))) with the fields of `energy`. S
+    is `parameter_bound`, a bound of the norm of the true parameter, and R is `noise`, the sub-Gaussian constant of the
+    noise. `reg` is the regularization of the design, and `delta` the probability that the radius fails.
     """
     rows = noise * noise * (energy.gained + 2.0 * np.log(1.0 / delta))
     cuts = parameter_bound * np.sqrt(energy.rise) + np.sqrt(energy.lift)
@@ -222,7 +222,7 @@ class OnlineNewton(Estimator):
 
     @property
     def has_radius(self) -> bool:  # type: ignore[override]
-        """True if step is 1 and the growth of the design by truncation is known."""
+        """True if a theorem gives a confidence radius, as for step 1 if the design's growth by truncation is known."""
         return self.options["step"] == 1.0 and has_known_growth(self.design)
 
     @property

@@ -109,7 +109,7 @@ class Ridge(Estimator):
         Returns
         -------
         ArmLearning
-            The update rule of an arm, which needs no memory.
+            The update rule of an arm. It keeps no numbers for the arm besides those of the model.
         """
         return ArmLearning(rule=(), memory=0)
 

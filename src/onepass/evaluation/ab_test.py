@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from onepass.bandit.bandit import Bandit
-from onepass.bandit.decision import SAMPLED, Decision
+from onepass.bandit.decision import SAMPLED, Decision, name_from_json, plain_name
 from onepass.bandit.rewarded_ids import RewardedIds
 from onepass.evaluation.contrasts import Contrasts, leader
 from onepass.evaluation.reward_range import Interval, make_range
@@ -105,11 +105,12 @@ class ABTestState(NamedTuple):
 
     Parameters
     ----------
-    sums : sums (3, K, K) from which the differences of all pairs of the K arms are computed.
+    sums : sums (3, K, K) over rounds, for each pair of arms: weights, weighted differences, their squares
+    (`Contrasts`).
     gram : sum (K, K) of z z^T over rows z, the indicator of the chosen arm minus the arms' probabilities.
-    moment : sum (K,) of rewards times these rows z.
+    moment : sum (K,) of r z over these rows z, where r is the reward minus its prediction before the draw.
     totals : (3, K): rows and rewards of each arm, and in the last row the present probabilities.
-    subjects : arms (n,) of the subjects seen so far.
+    subjects : index of the arm of each subject seen so far, (n,).
     keys : hashes (n,) of these subjects.
     """
 
@@ -161,7 +162,8 @@ class ABTest(files.Owner):
     n_learned : int
         Number of decisions with a reward.
     stopped_at : int or None
-        Number of decisions with which the experiment could first stop. Rewards that come later do not revoke it.
+        Number of decisions with which the experiment could first stop, None if it must go on. Rewards that come later
+        do not revoke it.
 
     Raises
     ------
@@ -327,7 +329,7 @@ class ABTest(files.Owner):
         new = self._rewarded.check([one.id for one in each], False)
         with defer_signals():
             if self.bandit is not None:
-                self.bandit.learn(each, values)
+                self.bandit.learn(each, values, allow_repeat=True)  # another experiment may have had the same ids
             self._rewarded.add(new)
             span = self.reward_range.span
             self._learn_rows(
@@ -367,8 +369,12 @@ class ABTest(files.Owner):
         if arms.shape != values.shape or arms.dtype.kind not in "iu" or not ((arms >= 0) & (arms < count)).all():
             raise ValueError(f"places must be {len(values)} indices below {count}, got {check.quote(places)}")
         p = np.broadcast_to(check.array("probabilities", probabilities, number, (1, 2), count), (len(values), count))
-        if not (p[np.arange(len(values)), arms] > 0.0).all() or not (abs(p.sum(axis=1) - 1.0) < 1e-6).all():
-            raise ValueError("probabilities must add up to 1, and be above 0 for the arms chosen")
+        chosen = p[np.arange(len(values)), arms]
+        if not ((p >= 0.0).all() and (chosen > 0.0).all() and (abs(p.sum(axis=1) - 1.0) < 1e-6).all()):
+            raise ValueError(
+                f"probabilities must be at least 0, add up to 1, and be above 0 for the arms chosen, got "
+                f"{check.quote(probabilities)}"
+            )
         least, largest = self.reward_range
         if not ((values >= least) & (values <= largest)).all():
             raise ValueError(f"rewards must be within {tuple(self.reward_range)}")
@@ -382,7 +388,7 @@ class ABTest(files.Owner):
                 self._learn_rows(p, arms, (values - least) / (largest - least), np.broadcast_to(scaled, p.shape))
 
     def _learn_rows(self, p: np.ndarray, arms: np.ndarray, rewards: np.ndarray, means: np.ndarray) -> None:
-        """Learn rows: probabilities (n, K), arms (n,), rewards (n,) and predictions (n, K) on the scale of [0, 1]."""
+        """Learn rows: probabilities (n, K), arms (n,), rewards (n,) and predictions (n, K), both scaled to [0, 1]."""
         rows, count = np.arange(len(arms)), len(self.arms)
         means = np.clip(means + self._level, 0.0, 1.0)
         rest = rewards - means[rows, arms]
@@ -399,9 +405,11 @@ class ABTest(files.Owner):
         self.n_learned += len(arms)
         if self.n_learned >= self._renewed * GROWTH + 1.0:
             self._renew()
+        if self.stopped_at is None and self._is_enough(self._contrasts.lower()):
+            self.stopped_at = self.n_learned
 
     def _renew(self) -> None:
-        """Compute the probabilities of the arms again, and check if the experiment may stop."""
+        """Compute the probabilities of the arms again."""
         count, t = len(self.arms), self.n_learned
         self._renewed = t
         deviation = np.sqrt(self._squares / (t + 1.0))
@@ -414,13 +422,11 @@ class ABTest(files.Owner):
         even = self.floor * max(t, 1.0) ** -DECAY
         p = (1.0 - even) * (self.share * leaders + (1.0 - self.share) * rivals) + even / count
         self._p = p / p.sum()
-        if self.stopped_at is None and self._is_enough(self._contrasts.lower()):
-            self.stopped_at = t
 
     def _draw_effects(self, deviation: float) -> np.ndarray:
-        """Return draws (M, K) of the arms' effects from the regression on action-centred rows.
+        """Return random draws (DRAWS, K) of the arms' effects on rewards, from the regression on action-centred rows.
 
-        `deviation` is the standard deviation of the noise.
+        Rewards are scaled to [0, 1], and `deviation` is the standard deviation of their noise.
         """
         root = np.linalg.cholesky(self._gram + np.eye(len(self.arms)))
         theta = np.linalg.solve(root.T, np.linalg.solve(root, self._moment))
@@ -438,7 +444,7 @@ class ABTest(files.Owner):
     @property
     @reading
     def answer(self) -> Answer:
-        """Answer so far: the leading arm, its differences to the others, if the test may stop, and a sentence."""
+        """Answer so far, with the leading arm, its differences to others, whether the test may stop, and a sentence."""
         lower = self._contrasts.lower()
         first, enough = leader(lower), self.stopped_at is not None or self._is_enough(lower)
         each = tuple(one for one in self._list_contrasts(lower) if one.arm == self.arms[first])
@@ -477,9 +483,11 @@ class ABTest(files.Owner):
             if len(contrasts) == 1:
                 return f"{first} is better than {worst.other} by {self._amount(low, high)}; you may stop."
             return f"{first} is better than every other arm by at least {self._amount(low)}; you may stop."
+        if enough and self.stopped_at is not None and low < -self.tolerance:  # later rewards have moved the limits
+            loss = self._amount(-low)
+            return f"{first} is at most {loss} worse than any other arm; you could stop at {self.stopped_at:,} rewards."
         if enough:
-            loss = self._amount(self.tolerance if self.stopped_at is not None else max(self.tolerance, -low))
-            return f"{first} is at most {loss} worse than any other arm; you may stop."
+            return f"{first} is at most {self._amount(self.tolerance)} worse than any other arm; you may stop."
         if self.n_learned == 0:
             return "no reward is known yet; go on."
         rest = f"{worst.other} may be better by up to {self._amount(-low)}"
@@ -505,8 +513,9 @@ class ABTest(files.Owner):
         return f", for about {float(f'{needed * self.n_learned:.1g}'):,.0f} more decisions" if needed > 0.0 else ""
 
     def contents(self) -> files.Contents:
+        arms = [plain_name(name) if isinstance(name, tuple | np.generic) else name for name in self.arms]
         params = {
-            "bandit": self.bandit, "arms": list(self.arms), "tolerance": self.tolerance, "certainty": self.certainty,
+            "bandit": self.bandit, "arms": arms, "tolerance": self.tolerance, "certainty": self.certainty,
             "reward_range": list(self.reward_range), "share": self.share, "floor": self.floor, "seed": self.seed,
         }  # fmt: skip
         extra = {
@@ -526,7 +535,7 @@ class ABTest(files.Owner):
         """Rebuild the experiment from saved `params`, `extra` and arrays `held`; raise ValueError if they disagree."""
         given = dict(params)
         bandit = build(given.pop("bandit"))
-        given["reward_range"] = tuple(given["reward_range"])
+        given["arms"], given["reward_range"] = name_from_json(given["arms"]), tuple(given["reward_range"])
         study = cls(None if bandit is None else bandit.copy(), **given)
         template, count = study.contents().state, len(study.arms)
         found = held.take(template, lambda state: _is_valid(state, count))

@@ -1,7 +1,8 @@
 """Evaluate policies of actions in an interval, such as prices, from recorded decisions with densities.
 
     K(t) = 1 / |B| on B, the positions within `bandwidth` of the policy's, inside [0, 1]
-    w = K(t) / p(t),   p(t) = 64 P(cell of t)         P: the logger's probabilities of the 64 cells, in the record
+    w = K(t) / p(t),   p(t) = 64 P(cell of t)         t: position of the action, its place in the interval from 0 to 1
+                                                      P: the logger's probabilities of the 64 cells, in the record
     IPS = mean w r,    DR = mean w (r - q) + integral of K q       q: expected rewards by position, from the record
 
 The estimated value is that of a policy with a little noise, whose action is uniform on B. Estimates of it are unbiased,
@@ -25,6 +26,7 @@ from onepass.foundation.check import quote
 from onepass.model.interval.interval import CELLS, Interval, interval_of
 
 BANDWIDTH = 1.0 / 32.0  # two cells to either side
+EPSILON = float(np.finfo(float).eps)  # smallest bandwidth: the two ends of a range around an action still differ
 EDGES = np.arange(CELLS + 1) / CELLS
 
 
@@ -52,7 +54,7 @@ def evaluate_actions(
         action of every row.
     bandwidth : float, default 0.03125
         A decision counts if its action is within this distance of the policy's action. The distance is a share of the
-        length of the interval on its scale, above 0 and at most 1. A small one has less bias, a large one less
+        length of the interval on its scale, at least 2.2e-16 and at most 1. A small one has less bias, a large one less
         variance.
     reward_range : tuple of float, default (0.0, 1.0)
         Least and largest possible reward. Limits rest on it.
@@ -90,8 +92,10 @@ def evaluate_actions(
     for name in names:
         check.choice("estimators", name, ESTIMATORS)
     h = check.positive("bandwidth", bandwidth)
-    if h > 1.0:
-        raise ValueError(f"bandwidth must be at most 1, a share of the interval, got {quote(bandwidth)}")
+    if not EPSILON <= h <= 1.0:
+        raise ValueError(
+            f"bandwidth must be at least {EPSILON:.2g} and at most 1, a share of the interval, got {quote(bandwidth)}"
+        )
     given = [one for part in decisions for one in part.split()]
     if not given:
         raise ValueError("decisions must have at least one decision")
@@ -129,7 +133,7 @@ def evaluate_actions(
 
 
 def _read(decision: Decision) -> tuple[float, Interval, dict[str, float]]:
-    """Return action, interval and terms of the context of a decision."""
+    """Return the action, the `Interval` of possible actions, and the context of a decision as numbers by name."""
     kept = decision.context
     arms = kept.get("arms") if isinstance(kept, dict) else None
     if not arms or len(arms) != 1 or len(decision.probabilities) != CELLS:

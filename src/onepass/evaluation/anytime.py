@@ -68,10 +68,15 @@ class AnytimeLimits:
         return self._betting is not None and not self._betting.interval(self._part).lower >= self.rewards.least
 
     def intervals(self) -> dict[str, Interval]:
-        """Return the confidence limits by name of the method, without methods whose limits exclude every value.
+        """Return the confidence limits of the policy's value, by name of the method.
 
-        The names are "betting" and "doubly-robust". If these leave no value, or neither is possible, the limits of the
-        average value so far are added as "average".
+        - "betting": limits of the value by importance weights.
+        - "doubly-robust": limits of the value by importance weights and a reward model.
+        - "average": limits of the average value over the rows so far, which hold even if the value changes.
+
+        "betting" needs a value that does not change, and a bound of every row's weight (`max_weights`). "doubly-robust"
+        also needs a reward model. An interval that is empty, because the method excludes every value, is left out.
+        "average" is added only if no other interval is left, or if the two intervals do not overlap.
         """
         found = {}
         if self._betting is not None:

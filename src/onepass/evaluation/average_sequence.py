@@ -21,16 +21,19 @@ ROUNDED = 1e-12  # of the bound: what rounding may add to a weight
 
 
 class AverageSequence:
-    """Confidence sequence for the average value of the rows so far, even if the value changes.
+    """Confidence sequence for the average value of a policy over the rows so far, even if the value changes.
 
-    A confidence sequence is a pair of limits after every row, which hold after all rows together.
+    A row is a logged decision, and the value is the policy's mean reward. A confidence sequence is a pair of limits
+    after every row, which hold after all rows together. `interval` takes their level `alpha`.
 
     Parameters
     ----------
     rewards : Range
         Range of the rewards.
     bound : float, default None
-        Largest possible weight, at least 1. Rows may raise it when they are added. None means that it is not known.
+        Largest possible weight, at least 1, such as 1 / (least probability that the logger gives to any arm). The
+        weight of a row is the policy's probability of the arm divided by the logger's. `max_weights` of `add` may raise
+        the bound. None means that it is not known.
     """
 
     rewards: Range

@@ -38,6 +38,8 @@ class UniformPolicy:
 class ConstantPolicy:
     """Policy that always chooses one arm, or draws uniformly if that arm is not eligible.
 
+    `evaluate`, `evaluate_many`, `evaluate_slates` and `compare` raise ValueError if the log has no such arm.
+
     Parameters
     ----------
     arm : int or str
@@ -46,6 +48,26 @@ class ConstantPolicy:
 
     def __init__(self, arm: int | str) -> None:
         self.arm: int | str = arm if isinstance(arm, str) else check.integer("arm", arm, 0)
+
+    def has_arm(self, block: Log) -> bool:
+        """Return True if a log has the policy's arm.
+
+        Parameters
+        ----------
+        block : Log
+            Log, or a part of it.
+
+        Returns
+        -------
+        bool
+            False if the arm is an index beyond the arms of the log.
+
+        Raises
+        ------
+        ValueError
+            If no arm of the log has this name.
+        """
+        return _arm_index(self.arm, block.names) < block.n_arms
 
     def action_probabilities(self, block: Log) -> np.ndarray:
         """Return the probabilities of the arms for each decision of a log.

@@ -96,9 +96,9 @@ class GuardReport(NamedTuple):
     reward : float
         Sum of rewards, after the least possible reward was subtracted from each.
     baseline : float
-        Upper limit of the sum that the baseline would have earned.
+        Upper limit of the same sum for the baseline, if it had made all decisions.
     slack : float
-        Rewards that may still be lost: `reward` minus (1 - loss) times `baseline`.
+        Rewards that may still be lost: the sum of rewards minus (1 - loss) times the baseline's.
     share : float
         Probability with which the bandit, and not the baseline, makes the next decision.
     stopped : tuple of str
@@ -165,7 +165,8 @@ class BaselinePromise:
     def share(self, identity: str | None = None) -> float:
         """Return the probability with which the bandit, and not the baseline, makes the next decision.
 
-        For the id of a decision that waits for its reward, return the probability with which that decision was made.
+        For the id of a decision that waits for its reward, return the probability with which the bandit made that
+        decision.
         """
         known = None if identity is None else self._shown.get(identity)
         if known is not None:
@@ -196,7 +197,7 @@ class BaselinePromise:
 
     @property
     def waiting(self) -> list[str]:
-        """Ids of the decisions that are reserved: they are being made and are not counted yet."""
+        """Ids of the decisions that are reserved, which are being made and are not counted yet."""
         return [*self._reserved]
 
     def add_decision(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
@@ -214,6 +215,22 @@ class BaselinePromise:
         self._uppers += _upper_of_miss(shown)
         if len(self._shown) > PENDING:
             del self._shown[next(iter(self._shown))]
+
+    def correct_decision(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
+        """Replace the record of a decision whose id was repeated, if nothing of it has come yet.
+
+        The second decision may show another arm, because rewards came in between. The arguments are those of
+        `add_decision`, for the decision whose arm was shown.
+        """
+        before = self._shown.get(identity)
+        if before is None:
+            return
+        shown = make_shown(mixture, index, self.tests)._replace(centres=before.centres)
+        if shown == before or shown.awaited != before.awaited:
+            return
+        self._shown[identity] = shown
+        self._misses += before.hit - shown.hit
+        self._uppers += _upper_of_miss(shown) - _upper_of_miss(before)
 
     def reserve(self, identity: str, mixture: Mapping[str, Any], index: int) -> None:
         """Reserve a decision that is being made and not counted yet.
@@ -233,7 +250,7 @@ class BaselinePromise:
     def check_reward(self, reward: Any) -> float:
         """Return a reward as a float. Raises ValueError if it is not in the range of rewards."""
         value = check.real("reward", reward)
-        least, largest = self.rewards.least, self.rewards.least + self.rewards.span
+        least, largest = self.rewards.least, self.rewards.largest
         if not least <= value <= largest:
             raise ValueError(f"reward must be from {least:g} to {largest:g}, got {quote(value)}; see reward_range")
         return value
@@ -245,7 +262,7 @@ class BaselinePromise:
         }
 
     def learn(self, identity: str, reward: float | None, outcomes: Mapping[str, float]) -> None:
-        """Add the reward of a decision, or None, and those of its outcomes that have a guardrail (a limit).
+        """Add the reward of a decision, if it is not None, and those of its outcomes that have a guardrail (a limit).
 
         Each of them counts once. Nothing is added for a decision that does not wait for its reward.
         """
@@ -299,7 +316,7 @@ class BaselinePromise:
     def _model_slack(self) -> float:
         """Return the rewards that may still be lost, scaled to [0, 1] each, if the bandit's predictions are trusted.
 
-        It is at most what the rewards so far allow, without any model, for twice the loss.
+        It is at most the slack that follows from the rewards so far, without any model, if twice the loss is allowed.
         """
         uppers = self._uppers + sum(_upper_of_miss(one) for one in self._reserved.values())
         by_model = self._earned - (1.0 - self.loss) * (self._hits + uppers)
@@ -320,7 +337,7 @@ class BaselinePromise:
         )
 
     def resume(self, name: str) -> None:
-        """Start the test of an outcome whose guardrail (limit) was broken again; ValueError if it has none."""
+        """Restart the test of an outcome whose guardrail (limit) was broken; ValueError if the outcome has none."""
         if name not in self.tests:
             raise ValueError(f"name must be that of a guardrail, {quote(list(self.tests))}, got {quote(name)}")
         self.tests[name] = HarmTest(self.tests[name].guardrail, self.tests[name].alpha)
@@ -379,12 +396,14 @@ def make_shown(mixture: Mapping[str, Any], index: int, guardrails: Mapping[str, 
 
 
 def _upper_of_miss(shown: Shown) -> float:
-    """Return the upper limit of the reward of the baseline's arm, if another arm was shown, else 0."""
+    """Return an upper limit, in [0, 1], of what the baseline's arm would have paid if another arm was shown, else 0."""
     return 0.0 if shown.hit else 1.0 if shown.expected is None else shown.expected.upper
 
 
 def _log_factor(chance: float, lost: float) -> np.ndarray:
-    """Return the logarithm of the factor by which every bet multiplies its wealth if the baseline's arm is shown.
+    """Return the logarithm (J,) of the factor by which each of J bets multiplies its wealth after a hit.
+
+    A hit is a decision in which the baseline's arm is shown.
 
     `chance` is the probability with which that arm is shown, and `lost` is 1 minus its reward in [0, 1].
     """

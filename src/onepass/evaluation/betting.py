@@ -104,7 +104,8 @@ def _place_bets(sums, bound, ends, a, b, rest):
     - bound: the largest possible weight.
     - ends (m + 1,): ends of the m intervals.
     - a, b (m,): bets on the weight and on the reward.
-    - rest (m,): remaining sum of squares, which decides when intervals are halved.
+    - rest (m,): for the value v in the middle of each interval, the sum of squares of y - v that a regression on u
+      leaves, divided by the square of the factor that shrinks the bets. It decides when intervals are halved.
     """
     n, u, uu, y, uy, yy = sums
     for i in range(a.size):
@@ -138,11 +139,11 @@ def _fold(below, above, peak, under, over):
 
 @compiled
 def _choose_halves(rows, ends, peak, rest, halved):
-    """Mark the cells to halve in `halved`, in place, and leave out excluded cells at either end.
+    """Mark the cells to halve in `halved` (C,), in place, and count the cells that stay.
 
-    `ends` are the ends of the cells, `peak` the largest log wealth that each has had, `rest` the squares that no bet
-    explains, and `rows` is the number of rows. Returns the first and the last cell that stay, and the number of cells
-    afterwards.
+    Cells at either end whose values are all refuted do not stay. `ends` (C + 1,) are the ends of the cells. `peak` and
+    `rest` (C,) are those of `Bets`, and `rows` is the number of rows. Returns the index of the first cell that stays,
+    the index after the last one, and the number of cells after halving.
     """
     first, last = 0, peak.size
     while first < last and peak[first] > FORGOTTEN:
@@ -164,7 +165,7 @@ def _choose_halves(rows, ends, peak, rest, halved):
 
 @compiled
 def _refine(state):
-    """Return the state of bets without excluded cells at either end, and with coarse cells halved."""
+    """Return the state of bets without the cells at either end that are refuted, and with coarse cells halved."""
     halved = np.zeros(state.peak.size, np.bool_)
     first, last, size = _choose_halves(state.sums[0], state.ends, state.peak, state.rest, halved)
     if size == state.peak.size and not halved.any():
@@ -242,15 +243,18 @@ def _bet(state, weights, rewards, max_weights):
 class BettingSequence:
     """Confidence sequence for the value of a policy that does not change, although the logger may learn.
 
-    A confidence sequence is a pair of limits after every row, which hold after all rows together. This one bets
-    against every possible value. A value is refuted when the bets against it have won enough.
+    A row is a logged decision, and the value is the policy's mean reward. A confidence sequence is a pair of limits
+    after every row, which hold after all rows together. This one bets against every possible value. A value is refuted
+    when the bets against it have won enough. `interval` takes the level `alpha`.
 
     Parameters
     ----------
     rewards : Range
         Range of the rewards.
     bound : float
-        Largest possible weight, at least 1.
+        Largest possible weight, at least 1, such as 1 / (least probability that the logger gives to any arm). The
+        weight of a row is the policy's probability of the arm divided by the logger's. `max_weights` of `add` may raise
+        the bound.
     cells : int, default 64
         Number of cells into which the range of values is divided at the start, at least 4. The values of a cell share
         their bets.
@@ -357,7 +361,7 @@ def _interpolate(end: float, other: float, outer: float, inner: float, wanted: f
 
 
 def _merge_ends(one: Bets, two: Bets) -> np.ndarray:
-    """Return the ends of the cells of both sequences within their overlap; a single end if they do not overlap."""
+    """Return the sorted ends (m,) of the cells of both sequences where they overlap; a single end if they do not."""
     least, largest = max(one.ends[0], two.ends[0]), min(one.ends[-1], two.ends[-1])
     every = np.unique(np.concatenate([one.ends, two.ends]))
     return every[(every >= least) & (every <= largest)] if least < largest else every[:1]

@@ -1,6 +1,6 @@
 """Logs that were cut before all conversions had come, by inverse probability of censoring weights (IPCW).
 
-    r' = default + (r - default) / F(age)          F: law of the delays of conversions, age: of the decision at the cut
+    r' = default + (r - default) / F(age)          F: distribution function of delays, age: of the decision at the cut
 
 A conversion is known at the cut with probability F(age), so E r' is the expected reward of the complete log, whatever
 the policy. IPS on r' is IPCW-IPS, and DR is IPCW-DR: its reward model is fitted to r' as well.
@@ -55,8 +55,8 @@ def ipcw_log(log: Log, ages: Any, law: DelayLaw, *, default: float = 0.0, least:
     -----
     `reward_range` of `evaluate` must hold r': from 0 to 1 / least for conversions of 0 or 1. Limits take the law as
     known. The age at which a decision was cut must not depend on its reward, and delays must not depend on the arm or
-    the context. Robins and Rotnitzky, "Recovery of information and adjustment for dependent censoring", 1992. Cost O(n
-    log(ages of the grid)).
+    the context. Robins and Rotnitzky, "Recovery of information and adjustment for dependent censoring", 1992. The cost
+    is O(n log m) for the m ages of `law.ages`.
     """
     if not isinstance(law, DelayLaw):
         raise ValueError(f"law must be a DelayLaw, as fit_delay_law returns it, got {quote(law)}")

@@ -22,7 +22,7 @@ policy is known. m candidates have alpha / m each. So with probability 1 - alpha
 that is not better, whenever one looks. Limits for a finished experiment of a planned size are in fixed_sample.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -32,15 +32,17 @@ from onepass.evaluation.diagnosis import Diagnosis, diagnose
 from onepass.evaluation.evaluate import BLOCK, open_fraction
 from onepass.evaluation.fixed_sample import (
     LOGGER_CHANGED,
+    LoggerChange,
     adjusted_gain,
     cross_predict,
     gain_interval,
     logger_change,
 )
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import make_policy, policy_changes
+from onepass.evaluation.policies import has_arm, make_policy, policy_changes, refuse_missing_arm, resolve_policy
 from onepass.evaluation.reward_range import Interval, Range, check_rewards, make_range
 from onepass.evaluation.running_averages import RunningAverages
+from onepass.evaluation.support import Support
 from onepass.evaluation.weight_bound import WeightBound
 from onepass.foundation import check
 from onepass.foundation.html import make_html
@@ -232,7 +234,7 @@ def _format_ends(limits: Interval | None) -> str:
 
 
 def compare(
-    log: Log,
+    log: Log | Iterable[Log],
     candidates: Mapping[str, Any] | Sequence[str],
     *,
     present: Any = None,
@@ -249,8 +251,10 @@ def compare(
 
     Parameters
     ----------
-    log : Log
-        Log of decisions.
+    log : Log or iterable of Log
+        Log of decisions, or its blocks in their order. Of a block only a few numbers per decision stay in memory. With
+        blocks, a policy must be an arm, a function, a bandit, an object with `action_probabilities`, or an array of
+        shape (K,).
     candidates : dict of str to policy, or sequence of str
         Policies by name, as for `evaluate`. Or names of arms, each a policy that always chooses this arm.
     present : policy, default None
@@ -260,12 +264,14 @@ def compare(
     level : float, default 0.95
         Probability, above 0 and below 1, that every candidate that is called better is better.
     weight_bound : float, default None
-        Largest possible weight, at least 1. None takes it from the log, as for `evaluate`.
+        Largest possible weight, at least 1. None computes it from the log, as `evaluate` does. If it is not known for
+        the weights of `present`, no candidate is called better.
     model : regressor, default None
         Reward model for regression adjustment of fixed-sample limits: a scikit-learn regressor, or `RidgeModel()`. None
-        means no adjustment. Each row is predicted by a model that was fitted on other rows.
+        means no adjustment. Each row is predicted by a model that was fitted on other rows, so `log` must be a `Log`.
     planned : int, default None
-        Number of decisions that was planned before the test began (`sample_size`). The result says whether it was kept.
+        Number of decisions that was planned before the test began (`sample_size`). The result says whether the log has
+        this number.
 
     Returns
     -------
@@ -275,24 +281,56 @@ def compare(
     Raises
     ------
     ValueError
-        If there are no candidates, a weight exceeds `weight_bound`, or `evaluate` would refuse the arguments.
+        If there are no candidates, no decisions, a weight exceeds `weight_bound`, or `evaluate` would refuse the
+        arguments. Also if there are blocks and a `model`.
     """
     if not candidates:
         raise ValueError("candidates must hold at least one policy by name")
     policies = candidates if isinstance(candidates, Mapping) else {str(name): name for name in candidates}
     rewards, alpha = make_range(reward_range), 1.0 - open_fraction("level", level)
     planned = None if planned is None else check.integer("planned", planned, 1)
-    predicted = None if model is None else cross_predict(log, model)
-    chosen = None if predicted is None else predicted[np.arange(len(log)), log.arms]
-    if present is None:
+    if isinstance(log, Log):
+        if len(log) == 0:
+            raise ValueError("log must have at least one row")
+        predicted = None if model is None else cross_predict(log, model)
+        chosen = None if predicted is None else predicted[np.arange(len(log)), log.arms]
         base = logging_policy_weights(len(log))._replace(values=chosen)
+        if present is not None:
+            base = policy_weights(log, present, weight_bound, predicted)
+        each = {name: policy_weights(log, policy, weight_bound, predicted) for name, policy in policies.items()}
+        earned, changed, dirty = log.rewards, logger_change(log), 0 if log.dirty is None else len(log.dirty)
+    elif model is not None:
+        raise ValueError("log must be a Log for an adjustment by a model, not its blocks")
     else:
-        base = policy_weights(log, present, weight_bound, predicted)
-    each = {name: policy_weights(log, policy, weight_bound, predicted) for name, policy in policies.items()}
-    changed = logger_change(log)
-    found = summarize_comparison(each, base, log.rewards, rewards, alpha, chosen, changed)
-    dirty = 0 if log.dirty is None else len(log.dirty)
-    return replace(found, rows=len(log) + dirty, planned=planned, logger_changed=changed)
+        chosen, dirty = None, 0
+        base, each, earned, changed = _block_weights(log, policies, present, weight_bound)
+    found = summarize_comparison(each, base, earned, rewards, alpha, chosen, changed)
+    return replace(found, rows=len(earned) + dirty, planned=planned, logger_changed=changed)
+
+
+def _block_weights(
+    blocks: Iterable[Log], policies: Mapping[str, Any], present: Any, weight_bound: float | None
+) -> tuple[PolicyWeights, dict[str, PolicyWeights], np.ndarray, bool]:
+    """Read the blocks of a log once.
+
+    Returns the weights of the present policy and of each policy by name, the rewards (n,), and True if the logger
+    changed.
+    """
+    found, base = dict[str, _BlockWeights](), None
+    rewards, change = list[np.ndarray](), LoggerChange()
+    for block in blocks:
+        if not rewards:  # files are loaded once
+            found = {name: _BlockWeights(resolve_policy(one, block), weight_bound) for name, one in policies.items()}
+            base = None if present is None else _BlockWeights(resolve_policy(present, block), weight_bound)
+        rewards.append(block.rewards)
+        change.add(block)
+        for one in (*found.values(), *([] if base is None else [base])):
+            one.add(block, make_policy(one.policy, block)(block, 0))
+    if not rewards:
+        raise ValueError("log must have at least one row")
+    earned = np.concatenate(rewards)
+    weights = logging_policy_weights(len(earned)) if base is None else base.result()
+    return weights, {name: one.result() for name, one in found.items()}, earned, change.has_changed
 
 
 def logging_policy_weights(rows: int) -> PolicyWeights:
@@ -371,9 +409,10 @@ def weight_scale(bounds: WeightLimits) -> tuple[float, float]:
 
 
 def _lower_mean(x: np.ndarray, alpha: float) -> float:
-    """Return a lower limit of the average of the expectations of x (n,), where x is at least 0.
+    """Return a lower limit of the average expectation of x (n,), where x is at least 0.
 
-    The average is ever below the limit with probability at most `alpha`.
+    Each expectation is given the entries before. With probability 1 - `alpha` no limit, after any number n of entries,
+    exceeds the average.
     """
     averages = RunningAverages(1)
     averages.add(x[:, None])
@@ -388,22 +427,48 @@ def policy_weights(
     With `predicted` None no values are computed. Raises ValueError if a weight exceeds `weight_bound`, unless that is
     None.
     """
-    values = None if predicted is None else np.empty(len(log))
-    chooses, bound, out, missing = make_policy(policy, log), WeightBound(weight_bound), np.empty(len(log)), 0.0
-    max_weights, whole = np.ones(len(log)), None if log.distributions is not None else log.support
+    chooses, found = make_policy(policy, log), _BlockWeights(policy, weight_bound)
     for place, block in enumerate(log.blocks(BLOCK)):
         start = place * BLOCK
-        rows = slice(start, start + len(block))
-        p = chooses(block, start)
-        out[rows] = p[np.arange(len(block)), block.arms] / block.propensities
-        most = bound.update(block, p, out[rows])
-        max_weights[rows] = 1.0 if most is None else most
-        missing += float((p * ~(block.support if whole is None else whole)).sum())
-        if values is not None and predicted is not None:
-            values[rows] = (p * predicted[rows]).sum(axis=1)
-    learns = policy_changes(policy) or log.distributions is not None  # an even logger does not
-    bounds = _make_weight_limits(out, max_weights, bound, learns)
-    return PolicyWeights(out, bounds, missing / max(len(log), 1), policy_changes(policy), values)
+        found.add(block, chooses(block, start), None if predicted is None else predicted[start : start + len(block)])
+    return found.result()
+
+
+class _BlockWeights:
+    """Importance weights of a policy on the blocks of a log.
+
+    `policy` is the policy, and `weight_bound` its largest possible weight, None to take it from the log.
+    """
+
+    def __init__(self, policy: Any, weight_bound: float | None) -> None:
+        self.policy, self._bound = policy, WeightBound(weight_bound)
+        self._weights, self._max_weights, self._values = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
+        self._support, self._has_distributions, self._has_arm = Support(), False, False
+
+    def add(self, block: Log, p: np.ndarray, predicted: np.ndarray | None = None) -> None:
+        """Add a block with the policy's probabilities p (n, K), and the rewards `predicted` (n, K) if there are any."""
+        weights = p[np.arange(len(block)), block.arms] / block.propensities
+        most = self._bound.update(block, p, weights)
+        self._weights.append(weights)
+        self._max_weights.append(np.ones(len(block)) if most is None else most)
+        self._support.add(block, p)
+        self._has_distributions = self._has_distributions or block.distributions is not None
+        self._has_arm = self._has_arm or has_arm(self.policy, block)
+        if predicted is not None:
+            self._values.append((p * predicted).sum(axis=1))
+
+    def result(self) -> PolicyWeights:
+        """Return the weights of all blocks.
+
+        Raises ValueError if a weight exceeds the bound that was given, or no block has the arm of the policy.
+        """
+        if not self._has_arm:
+            refuse_missing_arm(self.policy)
+        weights, changes = np.concatenate(self._weights), policy_changes(self.policy)
+        learns = changes or self._has_distributions  # an even logger does not
+        bounds = _make_weight_limits(weights, np.concatenate(self._max_weights), self._bound, learns)
+        values = np.concatenate(self._values) if self._values else None
+        return PolicyWeights(weights, bounds, self._support.mass / len(weights), changes, values)
 
 
 def _make_weight_limits(

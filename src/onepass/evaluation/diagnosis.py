@@ -23,6 +23,7 @@ FEW, TINY = 100.0, 20.0  # effective rows below which limits are wide, and below
 SHARE = 0.25  # of the sum of weights: a row that has more decides alone
 UNSUPPORTED = 0.05  # of the policy's mass: beyond it the value is a guess by that share of the range
 EQUAL = 1e-9  # a standard error of the mean weight below which all weights are the same
+ROUNDED = 1e-6  # of the mean weight: logged propensities may be rounded to single precision
 FAR = 0.1  # of 1: a mean weight so far away and not explained by noise is wrong, nearer ones a warning
 
 
@@ -100,7 +101,7 @@ def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float)
     luck = error < EQUAL and away > 0.0 and n * np.log(m.mean_weight) <= -np.log(scipy.stats.norm.sf(SURE))
     if m.weights == 0.0:
         refused.append("the policy chose none of the logged arms")
-    elif not (limits[0] <= 1.0 <= limits[1] or luck) or (abs(away) > FAR and m.effective < TINY):
+    elif not (limits[0] - ROUNDED <= 1.0 <= limits[1] + ROUNDED or luck) or (abs(away) > FAR and m.effective < TINY):
         refused.append(
             f"the mean weight is {m.mean_weight:.3f} and must be 1: propensities are wrong, or the log does not cover "
             "the policy"
@@ -130,7 +131,7 @@ def diagnose_moments(m: Moments, error: float, drift: float, unsupported: float)
 def _mean_limits(mean: float, error: float, n: int) -> tuple[float, float]:
     """Return Student's limits of the mean weight `mean` of n rows, whose standard error is `error`.
 
-    Their level is that of `SURE` standard errors of a normal distribution.
+    They fail with the probability that a normal variable is more than `SURE` standard deviations from its mean.
     """
     away = float(scipy.stats.t.isf(scipy.stats.norm.sf(SURE), max(n - 1, 1))) * error
     return mean - away, mean + away
@@ -139,10 +140,17 @@ def _mean_limits(mean: float, error: float, n: int) -> tuple[float, float]:
 def _half_drift(weights: np.ndarray) -> float:
     """Return the mean of the second half less the mean of the first half, in standard errors.
 
-    Returns 0 if a half has fewer than two rows.
+    Returns 0 if a half has fewer than two rows, or if the difference may be rounding.
     """
     first, second = np.array_split(weights, 2)
     if min(len(first), len(second)) < 2:
         return 0.0
-    error = np.sqrt(first.var() / len(first) + second.var() / len(second))
-    return float((second.mean() - first.mean()) / error) if error > 0.0 else 0.0
+    return in_errors(float(second.mean() - first.mean()), float(first.var() / len(first) + second.var() / len(second)))
+
+
+def in_errors(difference: float, variance: float) -> float:
+    """Return a difference of mean weights in units of its standard error, or 0 if it may be rounding.
+
+    `variance` is the variance of the difference.
+    """
+    return difference / variance**0.5 if abs(difference) > ROUNDED and variance > 0.0 else 0.0

@@ -66,7 +66,10 @@ class LowerLimits:
         return limits
 
     def concat(self, other: "LowerLimits") -> "LowerLimits":
-        """Return the limits after these rows followed by the rows of `other`; earlier limits of `other` are ignored."""
+        """Return the limits after these rows followed by the rows of `other`, which began afresh.
+
+        Limits that `other` gave before its last row are ignored, because they left these rows out.
+        """
         found = copy(self)
         found.rows, found.total = self.rows + other.rows, self.total + other.total
         found.squares, found.sums = self.squares + other.squares, self.sums + other.sums
@@ -77,22 +80,28 @@ class LowerLimits:
 
 
 def lower_limits(x: np.ndarray, k: float, alpha: float) -> np.ndarray:
-    """Return the lower limits (n,) of the mean of x (n,) after each row, where x >= -k and the mean is in [0, 1]."""
+    """Return the lower limits (n,) of the mean of x (n,) after each row, where x >= -k and the mean is in [0, 1].
+
+    The probability that any of them is above the mean is at most `alpha`.
+    """
     return LowerLimits(alpha).add(x, np.full(len(x), k))
 
 
 class DoublyRobustSequence:
     """Confidence sequence for a policy's value with a reward model, valid also if the logger learns.
 
-    A confidence sequence is a confidence interval after every row, and all intervals hold together. `add` takes rows,
-    and `interval` returns the limits after all rows so far.
+    A row is a logged decision, and the value is the policy's mean reward. A confidence sequence is a confidence
+    interval after every row, and all intervals hold together. `add` takes rows, and `interval` returns the limits after
+    all rows so far.
 
     Parameters
     ----------
     rewards : Range
         Range of the rewards.
     bound : float, default 1.0
-        Largest possible weight. `add` raises it to its `max_weights` if these are larger.
+        Largest possible weight, such as 1 / (least probability that the logger gives to any arm). The weight of a row
+        is the policy's probability of the arm divided by the logger's. `add` raises the bound to its `max_weights` if
+        these are larger.
     alpha : float, default 0.05
         Probability with which the limits may ever fail, above 0 and below 1.
     """

@@ -50,7 +50,7 @@ def _clip(weights: np.ndarray, knob: float) -> np.ndarray:
 
 
 def _switch(weights: np.ndarray, knob: float) -> np.ndarray:
-    """Return weights with those above the knob set to 0."""
+    """Return the shape s(w) = w for weights up to the knob, and 0 for larger ones."""
     return np.where(weights <= knob, weights, 0.0)
 
 

@@ -20,11 +20,12 @@ from onepass.evaluation.diagnosis import Diagnosis, diagnose
 from onepass.evaluation.estimators import ESTIMATORS, Estimator, get_estimator
 from onepass.evaluation.log import Log
 from onepass.evaluation.moments import Moments, compute_moments
-from onepass.evaluation.policies import make_policy, policy_changes
+from onepass.evaluation.policies import has_arm, make_policy, policy_changes, refuse_missing_arm
 from onepass.evaluation.reward_models import FOLDS, ProgressivePredictor, make_reward_model
 from onepass.evaluation.reward_range import Interval, Range, check_rewards, make_range
 from onepass.evaluation.sample import Sample, make_sample
 from onepass.evaluation.slope import tune_estimator
+from onepass.evaluation.support import Support
 from onepass.evaluation.weight_bound import WeightBound
 from onepass.foundation import check
 from onepass.foundation.html import make_html
@@ -49,7 +50,7 @@ class Estimate:
         Standard error on a fixed log. For "dm" it includes the mean error of the reward model, as "dr"
         estimates it.
     knob : float or None
-        Parameter of the estimator, if it has one.
+        Parameter of the estimator, such as the weight at which "clipped" clips. None if it has none.
     normal : Interval
         Limits value +- z deviations. A logger that learns, or a look before the end, makes them invalid.
     """
@@ -107,12 +108,15 @@ class Evaluation:
 
     @property
     def estimator(self) -> str | None:
-        """Name of the estimator of `value`: "dr" if requested, else "snips", "ips", or the first."""
+        """Name of the estimator of `value`, which is "dr" if requested, else "snips", "ips", or the first."""
         return next((name for name in PREFERRED if name in self.estimates), next(iter(self.estimates), None))
 
     @property
     def verdict(self) -> str:
-        """Verdict on what the log can tell of the policy's value: "ok", "wide" (too little data) or "refused"."""
+        """Verdict ("ok", "wide" or "refused") on what the log can tell of the policy's value.
+
+        "wide" means too little data.
+        """
         return self.diagnosis.verdict
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,7 +131,8 @@ class Evaluation:
             - "value", "estimator", "limits", "level": estimate, its estimator, limits at any time and their level.
             - "logged": mean reward of the logger.
             - "rows", "mean_weight", "effective_rows", "largest_weight", "weight_bound": numbers on the weights.
-            - "estimates": "value", "deviation", "knob" and "normal" limits by name of the estimator.
+            - "estimates": by name of the estimator, "value", "deviation" (its standard error), "knob" (the estimator's
+              parameter, such as the weight at which "clipped" clips, or None) and "normal" (limits).
             - "intervals": limits by name of the interval.
         """
         return {
@@ -214,7 +219,8 @@ def evaluate(
 ) -> Evaluation:
     """Estimate what a policy would have earned per decision, from the log of another policy.
 
-    The cost is O(n) for the estimates and for the limits. The limits take about 0.05 us a row of a long log.
+    *Anytime* limits are valid however often you look; other limits only for a fixed number of rows. The cost is O(n)
+    for the estimates and for the limits. The limits take about 0.05 us a row of a long log.
 
     Parameters
     ----------
@@ -231,17 +237,19 @@ def evaluate(
         Names of estimators, from `onepass.evaluation.ESTIMATORS`. Weights are probability under the policy divided by
         probability under the logger. "ips" is the mean of weight times reward, "snips" divides it by the mean weight,
         "dm" is the mean reward predicted by a model, and "dr" corrects "dm" by weighted prediction errors. The
-        parameter of an estimator that has one is chosen by the method SLOPE (Su, Srinath and Krishnamurthy 2020).
+        parameter of an estimator that has one (such as "switch") is chosen by the method SLOPE (Su, Srinath and
+        Krishnamurthy 2020).
     model : regressor, default None
         Reward model for estimators that use one: a scikit-learn regressor, `RidgeModel(...)`, or None for
-        `RidgeModel()`, ridge regression per arm. It predicts a block from the blocks before, and the first block in
-        `folds` parts, each from the parts before. Rows of the first part have no prediction; DM and other estimators
-        that weights do not correct leave them out.
+        `RidgeModel()`, ridge regression per arm. A block is predicted by the model of all earlier blocks. The first
+        block is divided into `folds` parts, and each part is predicted by the model of the earlier parts. So rows of
+        the first part have no prediction; DM and other estimators that weights do not correct leave them out.
     level : float, default 0.95
         Confidence level of all limits, above 0 and below 1.
     weight_bound : float, default None
-        Largest possible weight, at least 1. None computes it for each row from the logger's distributions, or from even
-        propensities. If the log has neither, the bound is not known, and anytime limits are those of the average value.
+        Largest possible weight, at least 1. None computes it for each row from the logger's distributions, or from
+        propensities that are 1 / K for all of K arms. If the log has neither, the bound is not known, and anytime
+        limits are those of the average value.
     folds : int, default 5
         Number of parts, at least 2, into which a log, or the first block of a stream, is divided for the reward model.
     bootstrap : int, default 0
@@ -249,8 +257,9 @@ def evaluate(
     seed : int, default 0
         Seed of the bootstrap, at least 0.
     average : bool, default False
-        True if anytime limits are to be limits of the average value so far, for a world that changes. They always are
-        for a policy that learns (`LearningPolicy`) or wrote the log (`LoggingPolicy`).
+        True if anytime limits are to be limits of the value averaged over the rows so far, for a world in which the
+        value changes. Otherwise they assume that it does not. They always are for a policy that learns
+        (`LearningPolicy`) or wrote the log (`LoggingPolicy`).
 
     Returns
     -------
@@ -267,7 +276,8 @@ def evaluate(
         check.choice("estimators", name, ESTIMATORS)
     alpha, folds = 1.0 - open_fraction("level", level), check.integer("folds", folds, 2)
     modelled = any(get_estimator(name).models for name in names)
-    parts, max_weights, bounds, missing = list[Sample](), [], WeightBound(weight_bound), 0.0
+    parts, max_weights, bounds, support = list[Sample](), [], WeightBound(weight_bound), Support()
+    known_arm = False
     for block, p, q, known in _blocks(log, policy, make_reward_model(model) if modelled else None, folds):
         check_rewards(block.rewards, rewards, sum(part.rows for part in parts))
         chosen = np.arange(len(block)), block.arms
@@ -275,15 +285,18 @@ def evaluate(
         w = p[chosen] / block.propensities
         parts.append(make_sample(w, block.rewards, *(() if q is None else (q[chosen], (p * q).sum(1), known))))
         max_weights.append(bounds.update(block, p, w))
-        missing += float((p * ~block.support).sum())
+        support.add(block, p)
+        known_arm = known_arm or has_arm(policy, block)
     if not parts:
         raise ValueError("log must have at least one row")
+    if not known_arm:
+        refuse_missing_arm(policy)
     sample = Sample(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     average = bool(average) or policy_changes(policy)
     known_weights = [one for one in max_weights if one is not None]
     largest = np.concatenate(known_weights) if len(known_weights) == len(max_weights) else None
     return summarize_sample(
-        sample, largest, rewards, names, alpha, bounds, missing / sample.rows, bootstrap, seed, average
+        sample, largest, rewards, names, alpha, bounds, support.mass / sample.rows, bootstrap, seed, average
     )
 
 
@@ -292,7 +305,8 @@ def _blocks(
 ) -> Iterator[tuple[Log, np.ndarray, np.ndarray | None, np.ndarray | None]]:
     """Yield blocks, each with the policy's probabilities (n, K), predicted rewards (n, K), and rows with a prediction.
 
-    The model that predicts a block has learned only earlier blocks. The last item is a mask (n,).
+    The model that predicts a block has learned only earlier blocks; the first block is predicted in `folds` parts. The
+    last item is a mask (n,).
     """
     ahead = None if model is None else ProgressivePredictor(model, folds)
     if isinstance(log, Log):
@@ -355,7 +369,7 @@ def summarize_sample(
 
 
 def _select_estimator(name: str, sample: Sample) -> Estimator:
-    """Return the estimator with this name, with its knob chosen by SLOPE."""
+    """Return the estimator `name`; its knob, if it has one, is chosen by SLOPE on the rows in `sample`."""
     return tune_estimator(sample, name) if name in TUNED else get_estimator(name)
 
 

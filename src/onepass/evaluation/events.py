@@ -89,9 +89,10 @@ def logs_from_events(
 class _EventFilter:
     """Filter that checks if decisions agree in features and keep probability, and thins them to one keep probability.
 
-    If all lines were kept with one probability, they are a fair sample of the log, and estimates and limits hold for
-    it. If clicks were kept more often than the rest, a line that was kept with probability k stays with probability
-    keep_probability / k. With keep_probability None nothing is thinned.
+    The keep probability of a line is the probability with which it was kept when the log was written. If all lines were
+    kept with one probability, they are a fair sample of the log, and estimates and limits hold for it. If clicks were
+    kept more often than the rest, a line that was kept with probability k stays with probability keep_probability / k.
+    With keep_probability None nothing is thinned.
     """
 
     def __init__(self, keep_probability: float | None = None) -> None:

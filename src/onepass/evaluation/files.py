@@ -199,7 +199,8 @@ def to_json_lines(found: dict[str, Evaluation]) -> str:
 def format_table(found: dict[str, Evaluation]) -> str:
     """Format the evaluations `found`, by policy, as aligned lines.
 
-    The columns are verdict, value and its estimator, limits at any time, and effective rows. Reasons stand below.
+    The columns are verdict, value and its estimator, limits at any time, and effective rows. The reasons of a verdict
+    stand below its line.
     """
     lines = [f"{'policy':<24} {'verdict':<8} {'value':>11} {'by':<5} {'limits at any time':>25} {'worth':>11}"]
     for name, one in found.items():

@@ -19,7 +19,9 @@ whose logger changed is recognized in most cases (`logger_change`). Sources: Agr
 Robins, Rotnitzky and Zhao (1994).
 """
 
-import copy
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,7 @@ FOLDS = 5  # parts of a log, each predicted by a model of the others
 WIDTH = 64  # columns for contexts that are dictionaries
 SURE = 4.0  # standard errors of a trend of the logger's probabilities that is no accident
 EQUAL = 1e-9  # by which equal probabilities may differ
+DIGEST = 16  # bytes of a context: two of 10^9 are alike once in 10^20 times
 LOGGER_CHANGED = (
     "no fixed sample: the logging policy may have learned, for equal contexts had different probabilities, or "
     "probabilities have a trend"
@@ -99,7 +102,7 @@ def cross_predict(log: Log, model: Any) -> np.ndarray:
     log = _standardize(log)
     out, parts = np.zeros((len(log), log.n_arms)), np.arange(len(log)) % FOLDS
     for part in range(min(FOLDS, len(log))):
-        fitted = make_reward_model(copy.deepcopy(model))
+        fitted = make_reward_model(model)
         fitted.fit(log[parts != part])
         out[parts == part] = fitted.predict(log[parts == part])
     return out
@@ -123,40 +126,105 @@ def _standardize(log: Log) -> Log:
 
 
 def logger_change(log: Log) -> bool:
-    """Return True if the log shows that its logger changed on the way.
+    """Return True if the log shows that its logger changed on the way (`LoggerChange`)."""
+    change = LoggerChange()
+    change.add(log)
+    return change.has_changed
 
-    It did if equal contexts had different probabilities, or if probabilities have a trend over the rows. A logger with
-    contexts that never repeat, and without a trend, passes.
+
+class LoggerChange:
+    """Check if a log, given in blocks, shows that its logger changed on the way.
+
+    It changed if equal contexts had different probabilities, or if probabilities have a trend over the rows. A change
+    is not found if contexts never repeat and there is no trend. The state has a digest and the first probabilities of
+    each context.
     """
-    p = log.propensities[:, None] if log.distributions is None else log.distributions
-    order = np.arange(len(log), dtype=float)
-    groups = _equal_contexts(log)
-    for arm in range(log.n_arms if log.distributions is None else 1):
-        own = log.arms == arm if log.distributions is None else np.ones(len(log), bool)
-        if own.sum() < 2:
-            continue
-        first = np.unique(groups[own], return_index=True, return_inverse=True)
-        if (abs(p[own] - p[own][first[1]][first[2]]) > EQUAL).any():
-            return True
-        for column in p[own].T:
-            if np.ptp(column) > EQUAL and abs(np.corrcoef(column, order[own])[0, 1]) * np.sqrt(own.sum()) > SURE:
-                return True
-    return False
+
+    def __init__(self) -> None:
+        self._differs, self._rows = False, 0
+        self._known: dict[bytes, int] = {}  # the number of each context
+        self._first = np.zeros((0, 0))  # probabilities (m, K) of the first row with a context, m at least their number
+        self._trends: dict[int, _Trend] = {}  # of each arm's probabilities
+
+    def add(self, block: Log) -> None:
+        """Add the next block of the log."""
+        order = self._rows + np.arange(len(block), dtype=float)
+        self._rows += len(block)
+        for arm in range(block.n_arms):
+            own = block.arms == arm if block.distributions is None else slice(None)
+            p = block.propensities if block.distributions is None else block.distributions[:, arm]
+            self._trends.setdefault(arm, _Trend()).add(p[own], order[own])
+        if not self._differs:
+            self._differs = self._has_other_probabilities(block)
+
+    @property
+    def has_changed(self) -> bool:
+        """True if the log shows that its logger changed."""
+        return self._differs or any(one.is_sure for one in self._trends.values())
+
+    def _has_other_probabilities(self, block: Log) -> bool:
+        """Return True if equal contexts had different probabilities, in a block or before it."""
+        p = block.propensities[:, None] if block.distributions is None else block.distributions
+        count = len(self._known)
+        numbers = np.array([self._known.setdefault(key, len(self._known)) for key in _context_keys(block)], int)
+        _, rows = np.unique(numbers, return_index=True)
+        new = rows[numbers[rows] >= count]
+        height, width = count + len(new), max(p.shape[1], self._first.shape[1])
+        if height > len(self._first) or width > self._first.shape[1]:
+            grown = np.zeros((max(height, 2 * count), width))
+            grown[:count, : self._first.shape[1]] = self._first[:count]
+            self._first = grown
+        self._first[count:height, : p.shape[1]] = p[new]
+        found = self._first[numbers]
+        found[:, : p.shape[1]] -= p
+        return bool((abs(found) > EQUAL).any())
 
 
-def _equal_contexts(log: Log) -> np.ndarray:
-    """Return a number (n,) for each row, equal for rows with equal contexts, slots and arms on offer."""
-    columns: list[Any] = [np.zeros(len(log), int).tolist()]
-    if log.slots is not None:
-        columns.append(log.slots.tolist())
-    if log.eligible is not None:
-        columns.append([row.tobytes() for row in log.eligible])
-    if log.contexts is not None:
-        columns.append([row.tobytes() for row in log.contexts])
-    if log.requests is not None:
-        columns.append([repr((one.context, one.arms, one.eligible)) for one in log.requests])
-    known: dict[Any, int] = {}
-    return np.array([known.setdefault(row, len(known)) for row in zip(*columns, strict=True)], int)
+class _Trend:
+    """Moments of probabilities and of the numbers of their rows, for the correlation between them."""
+
+    def __init__(self) -> None:
+        self._count, self._means, self._products = 0, np.zeros(2), np.zeros((2, 2))
+        self._least, self._largest = np.inf, -np.inf
+
+    def add(self, p: np.ndarray, order: np.ndarray) -> None:
+        """Add probabilities (n,) and the numbers (n,) of their rows."""
+        if not len(p):
+            return
+        both = np.stack([p, order])
+        means, total = both.mean(axis=1), self._count + len(p)
+        away, step = both - means[:, None], means - self._means
+        self._products += away @ away.T + np.outer(step, step) * (self._count * len(p) / total)
+        self._means += step * (len(p) / total)
+        self._count = total
+        self._least, self._largest = min(self._least, float(p.min())), max(self._largest, float(p.max()))
+
+    @property
+    def is_sure(self) -> bool:
+        """True if the probabilities differ, and their correlation with row numbers is above `SURE` standard errors."""
+        if self._count < 2 or self._largest - self._least <= EQUAL:
+            return False
+        correlation = self._products[0, 1] / np.sqrt(self._products[0, 0] * self._products[1, 1])
+        return bool(abs(correlation) * np.sqrt(self._count) > SURE)
+
+
+def _context_keys(block: Log) -> Iterator[bytes]:
+    """Yield a digest for each row, equal for rows with equal contexts, slots and arms on offer.
+
+    Without distributions, the chosen arms must be equal, too.
+    """
+    every = np.arange(block.n_arms).tobytes()
+    columns: list[Iterable[bytes]] = [
+        itertools.repeat(every, len(block))
+        if block.eligible is None
+        else (np.flatnonzero(row).tobytes() for row in block.eligible)
+    ]
+    numbers = (block.slots, block.contexts, block.arms if block.distributions is None else None)
+    columns += [(cell.tobytes() for cell in one) for one in numbers if one is not None]
+    if block.requests is not None:
+        columns.append(repr((one.context, one.arms, one.eligible)).encode() for one in block.requests)
+    for parts in zip(*columns, strict=True):
+        yield hashlib.blake2b(b"".join(parts), digest_size=DIGEST).digest()
 
 
 def sample_size(
@@ -295,7 +363,10 @@ def _gain_deviation(
 
 
 def _quantile(level: float, comparisons: int) -> float:
-    """Return the normal quantile of two-sided limits that hold together, at `level`, for `comparisons` candidates."""
+    """Return the normal quantile of two-sided limits that hold for all of `comparisons` candidates at once.
+
+    It is the quantile 1 - (1 - `level`) / (2 `comparisons`) (Bonferroni), for a level such as 0.95.
+    """
     alpha = (1.0 - _open("level", level)) / check.integer("comparisons", comparisons, 1)
     return float(scipy.stats.norm.isf(alpha / 2.0))
 

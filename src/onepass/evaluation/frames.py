@@ -22,6 +22,7 @@ from onepass.foundation.html import make_html
 SHOWN = 5  # rows that a report lists of each reason
 MOSTLY = 0.9  # share of the cells of a column of text that are numbers in a column of numbers with dirty cells
 EXACT = 1e-9  # how exactly probabilities of a fixed split add up to 1
+BEYOND = 2.0**31  # a number that is no index of an arm
 SURE = 1e-3  # probability of a difference between arms, by chance, below which dirty rows are no accident
 
 
@@ -76,7 +77,7 @@ class DirtyRows:
         return f"{len(self):,} of {self.total:,} rows are dirty"
 
     def _examples(self) -> Iterator[tuple[int, str, str, str]]:
-        """Yield count, reason, row numbers and an example of each reason."""
+        """Yield, for each reason, the number of dirty rows, the reason, the first row numbers and a bad cell."""
         for reason, count in self.counts.items():
             rows = [one for one in self.rows if one.reason == reason]
             numbers = ", ".join(str(one.row) for one in rows[:SHOWN]) + (", ..." if count > SHOWN else "")
@@ -101,6 +102,10 @@ class FrameColumns:
 
     def __init__(self, frame: Any) -> None:
         names = getattr(frame, "columns", None)
+        each = [str(name) for name in (frame if names is None else names)]
+        if len(set(each)) < len(each):
+            twice = next(name for name in each if each.count(name) > 1)
+            raise ValueError(f"frame must have each column once, got {quote(twice)} more than once")
         self._columns = {str(name): _to_array(frame[name]) for name in (frame if names is None else names)}
         sizes = {len(column) for column in self._columns.values()}
         if len(sizes) != 1:
@@ -138,6 +143,8 @@ class FrameColumns:
         Empty cells take `default`; if it is None, their rows are dirty. Rows outside of `limits`, the least and largest
         possible reward, are dirty, too; None stands for no limits.
         """
+        if limits is not None and not limits[0] <= limits[1]:
+            raise ValueError(f"reward_range must have its least reward first, got {quote(limits)}")
         column = self.column("reward", name)
         missing = _missing(column)
         if default is not None and missing.any():
@@ -156,6 +163,28 @@ class FrameColumns:
         self.mark((out <= 0.0) | (out > 1.0), f"{name} is no probability above 0 and at most 1", column)
         return out
 
+    def probabilities(
+        self, names: Sequence[str], chosen: np.ndarray, propensities: np.ndarray, count: int, rounded: float
+    ) -> np.ndarray:
+        """Return the probabilities (n, count) of all arms in the columns `names`.
+
+        Rows become dirty if a cell is no probability, if the cells add up to a number further than `rounded` from 1, or
+        if the cell of the arm in `chosen` (n,) is not the row's entry of `propensities` (n,). Raises ValueError unless
+        there is a column for each arm.
+        """
+        if len(names) != count:
+            raise ValueError(f"probabilities must be a column for each of {count} arms, got {quote(list(names))}")
+        columns = [self.column("probabilities", name) for name in names]
+        out = np.stack([self.numbers(name, column) for name, column in zip(names, columns, strict=True)], axis=1)
+        for name, column, found in zip(names, columns, out.T, strict=True):
+            self.mark((found < 0.0) | (found > 1.0), f"{name} is no probability from 0 to 1", column)
+        sums = out.sum(axis=1)
+        self.mark(np.abs(sums - 1.0) > rounded, f"{', '.join(names)} do not add up to 1", sums)
+        held = out[np.arange(len(out)), chosen]
+        differs = (chosen >= 0) & (np.abs(held - propensities) > EXACT)
+        self.mark(differs, "the propensity is not the probability of the chosen arm", propensities)
+        return out
+
     def arms(self, name: str, names: Sequence[Any] | None) -> tuple[np.ndarray, tuple[str, ...] | None]:
         """Return the arms in the column `name` as indices (n,), -1 if dirty, and the names of all arms.
 
@@ -167,12 +196,15 @@ class FrameColumns:
         self.mark(missing, f"{name} is missing", column)
         numbers, _, text = _to_numbers(column)
         if names is None and not text.any():
-            whole = (numbers >= 0.0) & (numbers == np.floor(numbers))
+            whole = (numbers >= 0.0) & (numbers == np.floor(numbers)) & (numbers < BEYOND)
             self.mark(~missing & ~whole, f"{name} is no index from 0", column)
             return np.where(whole, numbers, -1.0).astype(int), None
         cells = np.array([None if gone else str(_plain(cell)) for cell, gone in zip(column, missing)], object)
         known = tuple(sorted(set(cells[~missing]))) if names is None else tuple(map(str, names))
         places = {one: place for place, one in enumerate(known)}
+        if names is not None and column.dtype.kind == "f":  # pandas makes 1.0 of 1 where a cell of the column is empty
+            whole = [cell if cell is None or cell in places else cell.removesuffix(".0") for cell in cells]
+            cells = np.array(whole, object)
         out = np.array([places.get(cell, -1) for cell in cells], int)
         self.mark((out < 0) & ~missing, f"{name} is none of the arms", column)
         return out, known
@@ -194,6 +226,8 @@ class FrameColumns:
         dictionaries or JSON.
         """
         each = [names] if isinstance(names, str) else list(names)
+        if not each:
+            raise ValueError("context must name at least one column, or be None, got no name")
         columns = [self.column("context", name) for name in each]
         if len(each) == 1 and (read := _json_reader(columns[0])) is not None:
             return None, self._read_json(each[0], columns[0], read)
@@ -245,7 +279,7 @@ class FrameColumns:
 
 
 def _loss_warning(arms: np.ndarray, clean: np.ndarray) -> str | None:
-    """Return a sentence if the arms lost different shares of their rows, more than chance explains, else None.
+    """Return a sentence if the arms lost shares of their rows that differ more than chance explains, else None.
 
     `arms` (n,) are the arms of all rows by index, -1 if not known, and `clean` (n,) is False for rows that were lost.
     """
@@ -291,11 +325,16 @@ def split_from(given: Any, names: tuple[str, ...] | None, count: int) -> np.ndar
 
 
 def _to_array(series: Any) -> np.ndarray:
-    """Return a column as an array: numbers and booleans keep their type, anything else becomes objects."""
+    """Return a column as an array: numbers and booleans keep their type, anything else becomes objects.
+
+    Times become `datetime` and `timedelta`, None where there is no time.
+    """
     found = np.asarray(series.to_numpy() if hasattr(series, "to_numpy") else series)
     if found.ndim != 1:
         found = np.empty(len(series), object)
         found[:] = list(series)
+    if found.dtype.kind in "mM":
+        found = found.astype(f"{found.dtype.kind}8[us]")  # NumPy makes integers of nanoseconds
     return found if found.dtype.kind in "biuf" else found.astype(object)
 
 
@@ -306,11 +345,16 @@ def _missing(column: np.ndarray) -> np.ndarray:
     return np.array([_is_empty(cell) for cell in column.tolist()], bool)
 
 
+def is_missing(value: Any) -> bool:
+    """Return True for None, NaN, pandas' NA and NaT."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return True
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
 def _is_empty(cell: Any) -> bool:
     """Return True for an empty cell."""
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
-        return True
-    return cell == "" if isinstance(cell, str) else type(cell).__name__ in ("NAType", "NaTType")
+    return cell == "" if isinstance(cell, str) else is_missing(cell)
 
 
 def _to_numbers(column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -325,7 +369,7 @@ def _to_numbers(column: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     for row, cell in enumerate(column.tolist()):
         if not missing[row]:
             try:
-                out[row] = float(cell)
+                out[row] = np.nan if isinstance(cell, str) and "_" in cell else float(cell)
             except (TypeError, ValueError):
                 continue
     return out, missing, np.isnan(out) & ~missing

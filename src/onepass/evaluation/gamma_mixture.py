@@ -42,7 +42,8 @@ def _constant(c: float) -> float:
 def _log_lower_gamma(a: float, x: float) -> float:
     """Return log G(a, x), the logarithm of the lower incomplete gamma function.
 
-    Below the smallest float it is the first term of the series over 1 - x / (a + 1), which is at least as large.
+    If G is too small for a float, an upper bound takes its place: the first term of its series, divided by 1 - x / (a +
+    1).
     """
     part = float(scipy.special.gammainc(a, x))
     if part > SMALLEST:

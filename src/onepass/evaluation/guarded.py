@@ -10,7 +10,7 @@ bandit.
 """
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Self, final
 
 import numpy as np
@@ -20,7 +20,7 @@ from onepass.bandit.decision import Decision, new_id
 from onepass.bandit.mixture import mix_with_baseline, prediction_at
 from onepass.evaluation.baseline_promise import EVIDENCE, KINDS, BaselinePromise, GuardReport
 from onepass.evaluation.harm_test import AtLeast, AtMost
-from onepass.evaluation.reward_range import Range
+from onepass.evaluation.reward_range import Range, make_range
 from onepass.foundation import files
 from onepass.foundation.check import quote
 from onepass.foundation.registry import build, savable
@@ -47,7 +47,7 @@ class Guarded(files.Owner):
     certainty : float, default 0.95
         Probability that the promise holds at all times together, above 0 and below 1.
     reward_range : pair of float, default (0.0, 1.0)
-        Least and largest possible reward.
+        Least and largest possible reward, two finite numbers.
     guardrails : dict of str to AtMost or AtLeast, default None
         Limits of outcomes relative to the baseline, such as `AtMost(...)` for an average cost, by the name of the
         outcome. If a limit is found to be broken, the baseline decides alone until `resume`.
@@ -111,7 +111,9 @@ class Guarded(files.Owner):
                 raise ValueError(
                     f"guardrails must be {{outcome of {bandit.outcomes}: AtMost or AtLeast}}, got {quote(given)}"
                 )
-        self._promise = BaselinePromise(loss, certainty, Range(*reward_range), given, alpha, by)
+        ends = tuple(reward_range) if isinstance(reward_range, Iterable) else reward_range
+        make_range(ends)
+        self._promise = BaselinePromise(loss, certainty, Range(*ends), given, alpha, by)
 
     # ---- decisions ----
 
@@ -126,10 +128,11 @@ class Guarded(files.Owner):
         context : array, dict, frame or Factors, default None
             One request, as in `Bandit.decide`.
         arms : sequence of hashable, dict or list of features, default None
-            The arms on offer. The baseline's arm must be among them.
+            The arms on offer. The baseline's arm must be among them. None means indices of rows, or all known arms.
         id : str, default None
-            Identity of the decision. The draw is a function of the seed, the id, the model and the rewards so far.
-            A decision that still waits for its reward keeps its share. None makes an id.
+            Identity of the decision. The draw is a function of the seed, the id, the model and the rewards so far. If
+            the id is repeated before its reward has come, the share of the bandit is the same as the first time. The
+            decision that is learned counts then. None makes an id.
         eligible : array of bool or sequence of names, default None
             The arms that may be chosen. The baseline's arm must be among them.
         **options : Any
@@ -146,6 +149,7 @@ class Guarded(files.Owner):
             If `Bandit.decide` refuses the request, or the baseline's arm may not be chosen.
         """
         identity = new_id() if id is None else id
+        arms, eligible = (list(one) if isinstance(one, Iterator) else one for one in (arms, eligible))
         decision = self.bandit.decide(context, arms, id=identity, eligible=eligible, **options)
         if decision.is_batch:
             raise ValueError("contexts must be those of one decision: each one may change what the next one may risk")
@@ -210,6 +214,8 @@ class Guarded(files.Owner):
         checked = self._promise.check_outcomes(outcomes if isinstance(outcomes, Mapping) else {})
         more = {} if outcomes is None else {"outcomes": outcomes}
         self.bandit.learn(decision, value, **more, **options)
+        if decision.mixture is not None:
+            self._promise.correct_decision(decision.id, decision.mixture, int(decision.index))
         self._promise.learn(decision.id, value, checked)
 
     # ---- questions ----
@@ -227,7 +233,7 @@ class Guarded(files.Owner):
 
     @composite
     def resume(self, name: str) -> None:
-        """Start the test of a broken guardrail (the limit of an outcome) again, from the next decision on.
+        """Restart the test of a broken guardrail (the limit of an outcome), from the next decision on.
 
         Parameters
         ----------
@@ -251,7 +257,7 @@ class Guarded(files.Owner):
             "baseline": None if is_arm else self._baseline,
             "loss": promise.loss,
             "certainty": promise.certainty,
-            "reward_range": [promise.rewards.least, promise.rewards.least + promise.rewards.span],
+            "reward_range": list(promise.rewards),
             "guardrails": [
                 [name, kinds[type(one.guardrail)], one.guardrail.ratio, one.guardrail.upper]
                 for name, one in promise.tests.items()

@@ -105,7 +105,7 @@ class HarmTest:
 
     @property
     def centre(self) -> float:
-        """Mean of the outcomes so far, with a few imagined zeros, which is subtracted from the next outcome."""
+        """Mean of the outcomes so far and of `PRIOR` imagined zeros; it is subtracted from the next outcome."""
         return self.total / (self.count + PRIOR)
 
     @property

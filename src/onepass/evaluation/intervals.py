@@ -25,15 +25,17 @@ from onepass.evaluation.sample import Sample
 def normal(terms: np.ndarray, rewards: Range, alpha: float) -> Interval:
     """Return the interval mean +- z sqrt(variance / n) of an estimator's terms (n,), clipped to the range of rewards.
 
-    z is the normal quantile for level 1 - alpha.
+    The estimate of a policy's value is the mean of the terms, one for each of the n rows of the log. z is the normal
+    quantile for level 1 - alpha, which holds for large n.
     """
     return normal_interval(float(terms.mean()), float(np.sqrt(terms.var() / terms.size)), rewards, alpha)
 
 
 def normal_interval(value: float, deviation: float, rewards: Range, alpha: float) -> Interval:
-    """Return value +- z deviations, or the range of rewards if value or deviation is not known.
+    """Return value +- z `deviation`, clipped to the range of rewards; the whole range if `deviation` is not finite.
 
-    z is the normal quantile for level 1 - alpha.
+    `value` is an estimate of a policy's value, and `deviation` its standard error. z is the normal quantile for level 1
+    - alpha.
     """
     if not np.isfinite(deviation):
         return Interval(*rewards)
@@ -42,11 +44,11 @@ def normal_interval(value: float, deviation: float, rewards: Range, alpha: float
 
 
 def bernstein(m: Moments, rewards: Range, alpha: float) -> Interval:
-    """Return the empirical Bernstein interval of Maurer and Pontil; each side fails with probability alpha / 2 at most.
+    """Return the empirical Bernstein interval of Maurer and Pontil for a policy's value, in units of rewards.
 
-    `m` holds the moments of weights and rewards. The interval bounds the mean of w (r - least) for weights w and
-    rewards r. This product is in [0, M span], with M the largest weight, least the least possible reward, and span the
-    width of the rewards' range.
+    Each side fails with probability alpha / 2 at most. `m` holds the moments of weights w and rewards r. With l the
+    least possible reward, the value is l + the mean of w (r - l). This product is in [0, M span], with M the largest
+    weight, and span the width of the rewards' range.
     """
     if m.rows < 2:
         return Interval(*rewards)
@@ -58,10 +60,13 @@ def bernstein(m: Moments, rewards: Range, alpha: float) -> Interval:
 
 
 def clopper_pearson(m: Moments, rewards: Range, alpha: float) -> Interval:
-    """Return the Clopper-Pearson interval of n / M trials with sum(w r) / M successes.
+    """Return the Clopper-Pearson interval of a policy's value, the mean of w r over weights w and rewards r.
 
-    `m` holds the moments of weights w and rewards r. Rewards are scaled to [0, 1], and M is the largest weight.
-    The interval has level 1 - `alpha`.
+    `m` holds the moments of n rows, and M is the largest weight, at least 1. With rewards scaled to [0, 1], the
+    interval is the one of a probability after n / M trials with sum(w r) / M successes. These need not be whole
+    numbers: its limits are quantiles of Beta distributions. The result is in units of rewards, within their range.
+    The level 1 - `alpha` is guaranteed if all weights are 1 and rewards are the least or the largest possible one.
+    Otherwise it is approximate.
     """
     scale = max(m.max_weight, 1.0)
     trials = m.rows / scale
@@ -73,13 +78,16 @@ def clopper_pearson(m: Moments, rewards: Range, alpha: float) -> Interval:
 
 
 def cressie_read(m: Moments, rewards: Range, alpha: float, most: float | None = None) -> Interval:
-    """Return the empirical likelihood interval of Karampatziakis, Langford and Mineiro (2020).
+    """Return the empirical likelihood interval of Karampatziakis, Langford and Mineiro (2020) for a policy's value.
 
-    `m` holds the moments of weights w and rewards r. The interval uses the Cressie-Read divergence of power -2. One
-    unseen row is added, at weight 0 or `most` (None: the largest weight seen), with the worst reward. Let the rows have
-    probabilities p with sum p = sum p w = 1. The interval holds the values sum p w r of all p within the divergence
-    F(1, n; alpha) of the nearest such p. In centred moments, with b = cov(w, wr) / var(w), it is mean(wr) + b (1 - mean
-    w) -+ sqrt(rest (cov(wr, wr) - b cov(w, wr)) / (n + 1)).
+    `m` holds the moments of weights w and rewards r over n rows. The level is 1 - alpha for large n. The interval uses
+    the Cressie-Read divergence of power -2. One unseen row is added, with the least reward for the lower limit and the
+    largest for the upper one. Its weight is 0 or `most` (None: the largest weight seen), whichever gives the wider
+    interval. Let the rows have probabilities p with sum p = sum p w = 1. The interval holds the values sum p w r of all
+    p whose divergence from 1 / (n + 1) is at most `budget`: the smallest divergence of such p, plus the quantile 1 -
+    alpha of the F distribution with 1 and n degrees of freedom. With b = cov(w, wr) / var(w), the limits are mean(wr) +
+    b (1 - mean w) - d below and + d above, where d = sqrt(rest (var(wr) - b cov(w, wr)) / (n + 1)), and `rest` is
+    `budget` minus the divergence at the p nearest to 1 / (n + 1).
     """
     most = m.max_weight if most is None else max(most, m.max_weight)
     quantile = float(scipy.stats.f.isf(alpha, 1, m.rows))
@@ -96,7 +104,10 @@ def cressie_read(m: Moments, rewards: Range, alpha: float, most: float | None = 
 
 
 def _distance(m: Moments) -> float:
-    """Return the least divergence from 1 / n of probabilities p with sum p w = 1: n (mean w - 1)^2 / var(w)."""
+    """Return the least divergence from 1 / n of probabilities p of n rows with sum p w = 1.
+
+    It is n (mean w - 1)^2 / var(w) for the weights w of the rows.
+    """
     mean = m.weights / m.rows
     variance = m.square_weights / m.rows - mean * mean
     return m.rows * (mean - 1.0) ** 2 / variance if variance > 0.0 else 0.0 if mean == 1.0 else np.inf
@@ -105,7 +116,7 @@ def _distance(m: Moments) -> float:
 def _end(m: Moments, sign: float, budget: float) -> float:
     """Return one end of the Cressie-Read interval: the lower one for sign 1, the upper one for -1.
 
-    `budget` is the allowed divergence.
+    `m` holds the moments of the rows, n of them. `budget` is the allowed divergence of their probabilities from 1 / n.
     """
     n, mean, along = m.rows, m.weights / m.rows, m.products / m.rows
     variance, joint = m.square_weights / n - mean * mean, m.weighted_products / n - mean * along

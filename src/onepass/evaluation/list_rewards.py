@@ -8,7 +8,8 @@ and of the evaluated policy. If the expected reward of a list is a sum over its 
 variance grows with k K, while importance weights of whole lists have a variance that grows with K^k (Swaminathan et
 al., *Off-policy evaluation for slate recommendation*, 2017). Lists of the log must have been drawn without replacement:
 arm a at a position with probability p_a / (1 - sum of p over the arms above it). `Bandit.decide` draws lists in this
-way.
+way only with `Softmax(temperature, uniform_share=0)` and with `EpsilonGreedy(1)`: any other rule computes the
+probabilities of a position anew from the arms that are left, in other ratios.
 """
 
 from dataclasses import dataclass
@@ -74,9 +75,11 @@ def evaluate_list_rewards(
         Reward of each list.
     logging : array of shape (K,) or (n, K)
         Probabilities of the first position when the log was written, for all lists or for each. Later positions drew
-        from the arms that were left, in the same ratios.
+        from the arms that were left, in the same ratios. Among the exploration rules, only
+        ``Softmax(temperature, uniform_share=0)`` and ``EpsilonGreedy(1)`` draw lists in this way.
     target : array of int of shape (k,) or (n, k), or array of shape (K,) or (n, K)
-        Lists that the policy shows, as integers, or the probabilities of its first position, as floats.
+        Lists that the policy shows, as integers, or the probabilities of its first position, as floats. At least k of
+        the latter are above 0.
     level : float, default 0.95
         Confidence level, above 0 and below 1.
 
@@ -90,7 +93,7 @@ def evaluate_list_rewards(
     ValueError
         If shapes do not fit, numbers are not finite, a list repeats an arm or has more positions than there are arms,
         probabilities do not add up to 1, the log shows lists of probability 0, the target shows arms at positions where
-        the log never does, or K^k is above a million.
+        the log never does or its probabilities fill fewer than k positions, or K^k is above a million.
 
     Notes
     -----
@@ -227,6 +230,12 @@ def _target(target: Any, n: int, k: int, arms: int) -> np.ndarray:
     first = _check_probabilities("target", target, n)
     if first.shape[1] != arms:
         raise ValueError(f"target must be probabilities of {arms} arms, got shape {given.shape}")
+    fewest = int((first > 0.0).sum(axis=1).min())
+    if fewest < k:
+        raise ValueError(
+            f"target must give at least {k} arms a probability above 0 to fill {k} positions, got {fewest}; pass a "
+            "list of integers for a policy that always shows this list"
+        )
     each = first[:1] if given.ndim == 1 else first
     out = np.empty((len(each), k * arms))
     for row, p in enumerate(each):

@@ -4,18 +4,20 @@ It is made from a frame (`Log.from_frame`), from decisions of onepass (`Log.from
 constructor), or from obp's dictionary (`Log.from_obp`).
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from onepass.bandit.request import Request
-from onepass.evaluation.frames import DirtyRows, FrameColumns, fixed_split, split_from
+from onepass.evaluation.frames import DirtyRows, FrameColumns, fixed_split, is_missing, split_from
 from onepass.foundation import check
 from onepass.foundation.check import quote
 from onepass.foundation.html import make_html
 
 NUMBER = np.dtype(np.float64)
+ROUNDED = 0.02  # how far from 1 the probabilities of a row may add up: files may keep two digits of each
 
 
 class Log:
@@ -24,7 +26,7 @@ class Log:
     Parameters
     ----------
     arms : array of shape (n,)
-        Chosen arms: integers from 0 to n_arms - 1, or names.
+        Chosen arms: integers from 0 to n_arms - 1, or names. Every row has one.
     rewards : array of shape (n,)
         Rewards of the chosen arms, finite.
     propensities : array of shape (n,)
@@ -36,8 +38,8 @@ class Log:
     slots : array of shape (n,), default None
         Position in a list that the row is about, an integer from 0. None means that there is one position.
     distributions : array of shape (n, K), default None
-        The logger's probabilities of all arms. None means that they are not known. The support is then the set of arms
-        that the logger chose in any row.
+        The logger's probabilities of all arms, at least 0. Each row adds up to 1. None means that they are not known.
+        The support is then the set of arms that the logger chose in any row.
     eligible : array of bool of shape (n, K), default None
         Arms that each decision offered. None means all arms.
     names : sequence of str, default None
@@ -50,7 +52,8 @@ class Log:
     Attributes
     ----------
     dirty : DirtyRows or None
-        Report of the rows of a frame that were left out. None for a log that was not made from a frame.
+        Report of the rows of a frame that were left out. None for a log that was not made from a frame, and for a part
+        of a log.
 
     Raises
     ------
@@ -75,6 +78,7 @@ class Log:
     ):
         self.dirty: DirtyRows | None = None
         self.rewards = check.finite("rewards", check.array("rewards", rewards, NUMBER, (1,)))
+        arms = _check_arms(arms) if names is None else arms
         self.names: tuple[str, ...] | None = _arm_names(arms) if names is None else tuple(str(name) for name in names)
         self.arms = _check_indices("arms", _arm_indices(arms, self.names), len(self.rewards))
         least = max(int(self.arms.max(initial=-1)) + 1, len(self.names or ()))
@@ -101,6 +105,7 @@ class Log:
             check.finite("contexts", self.contexts)
         if distributions is not None:
             self.distributions = check.array("distributions", distributions, NUMBER, (2,), self.n_arms)
+            _check_distributions(self.distributions)
             held = self.distributions[np.arange(len(self)), self.arms] if len(self.distributions) == len(self) else None
             if held is None or not np.allclose(held, self.propensities, rtol=0.0, atol=1e-9):  # JSON keeps 16 digits
                 raise ValueError("distributions must have the propensities at the arms that were chosen")
@@ -126,7 +131,7 @@ class Log:
         )
 
     def with_rewards(self, rewards: Any) -> "Log":
-        """Return the log with other rewards.
+        """Return the log with other rewards. It keeps the report of dirty rows.
 
         Parameters
         ----------
@@ -143,7 +148,7 @@ class Log:
         ValueError
             If there is not one finite reward per row.
         """
-        return Log(
+        found = Log(
             arms=self.arms,
             rewards=rewards,
             propensities=self.propensities,
@@ -156,6 +161,8 @@ class Log:
             requests=self.requests,
             columns=self.columns,
         )
+        found.dirty = self.dirty
+        return found
 
     def blocks(self, size: int) -> Iterator["Log"]:
         """Yield parts of `size` rows in their order.
@@ -208,7 +215,8 @@ class Log:
         frame : pandas or polars frame, or mapping of columns
             The decisions in their order.
         arm : str, default "arm"
-            Column of the chosen arm. If it holds text, arms have names; numbers are indices from 0.
+            Column of the chosen arm. If it holds text that is no number, arms have names. Numbers, also as text, are
+            indices from 0; pass `arms` if they are names.
         reward : str, default "reward"
             Column of the reward.
         propensity : str, float or mapping of arm to float, default "propensity"
@@ -221,7 +229,8 @@ class Log:
             Names of all arms, in their order. None takes the sorted names in the column. Give them to find misspelt
             arms.
         probabilities : sequence of str, default None
-            Columns of the logger's probabilities of all arms, in the order of `arms`. With None they are known only if
+            Columns of the logger's probabilities of all arms, in the order of `arms`. A row is dirty if they do not add
+            up to 1, or if the propensity is not that of the chosen arm. With None they are known only if
             the propensity of each arm is the same in all rows, and the arms' propensities add up to 1 (a fixed split).
         id : str, default None
             Column of an identity. A row with the identity of an earlier row is dirty.
@@ -235,7 +244,7 @@ class Log:
         Returns
         -------
         Log
-            Log of the clean rows, with all columns of the frame for `RowPolicy`.
+            Log of the clean rows. It keeps all columns of the frame, from which a `RowPolicy` can choose.
 
         Raises
         ------
@@ -261,13 +270,13 @@ class Log:
             split = split_from(propensity, names, count)
             p = split[np.maximum(chosen, 0)]
         contexts, records = (None, None) if context is None else columns.contexts(context)
-        chances = [columns.numbers(name, columns.column("probabilities", name)) for name in probabilities or ()]
+        chances = None if not probabilities else columns.probabilities(probabilities, chosen, p, count, ROUNDED)
         if id is not None:
             columns.repeats(id)
         rows, dirty = columns.clean(), columns.report(chosen)
         if (len(dirty) and not skip) or not rows.any():
             raise ValueError(f"frame must have rows without faults; pass bad='skip' to leave out the others\n{dirty}")
-        if split is None and not chances:
+        if split is None and chances is None:
             split = fixed_split(chosen[rows], p[rows], count)
         offered = list(range(count)) if names is None else list(names)
         log = cls(
@@ -276,8 +285,8 @@ class Log:
             propensities=p[rows],
             n_arms=count,
             contexts=None if contexts is None else contexts[rows],
-            distributions=np.stack(chances, axis=1)[rows]
-            if chances
+            distributions=chances[rows]
+            if chances is not None
             else None
             if split is None
             else np.tile(split, (int(rows.sum()), 1)),
@@ -292,7 +301,9 @@ class Log:
 
     @classmethod
     def from_decisions(cls, decisions: Sequence[Any], rewards: Any, n_arms: int | None = None) -> "Log":
-        """Return the log of decisions with one slot each, over the same arms.
+        """Return the log of decisions with one slot each.
+
+        Arms that have names are the same arm wherever a decision offered it. Arms without names go by their index.
 
         Parameters
         ----------
@@ -301,12 +312,12 @@ class Log:
         rewards : array of shape (n,)
             Their rewards.
         n_arms : int, default None
-            Number of arms. None takes the number that the first decision offered.
+            Number of arms. None takes the number of different arms that the decisions offered.
 
         Returns
         -------
         Log
-            Log with distributions.
+            Log with distributions. If decisions offered different arms, it says which were `eligible`.
 
         Raises
         ------
@@ -315,13 +326,23 @@ class Log:
         """
         if any(len(one.arms) != 1 for one in decisions):
             raise ValueError("decisions must have one slot each: log the rows of every slot, with its slot's number")
+        offers = [
+            list(range(len(one.probabilities)) if one.candidates is None else one.candidates) for one in decisions
+        ]
+        known = {name: place for place, name in enumerate(dict.fromkeys(itertools.chain.from_iterable(offers)))}
+        count = len(known) if n_arms is None else n_arms
+        eligible, distributions = np.zeros((len(offers), len(known)), bool), np.zeros((len(offers), len(known)))
+        for row, (one, offer) in enumerate(zip(decisions, offers, strict=True)):
+            places = [known[name] for name in offer]
+            eligible[row, places], distributions[row, places] = True, one.probabilities
         return cls(
-            arms=[one.index for one in decisions],
+            arms=[known[offer[one.index]] for one, offer in zip(decisions, offers, strict=True)],
             rewards=rewards,
             propensities=[one.propensity for one in decisions],
-            n_arms=len(decisions[0].probabilities) if n_arms is None and len(decisions) else n_arms,
-            distributions=np.array([one.probabilities for one in decisions]),
-            names=_names_if_equal(decisions),
+            n_arms=count,
+            distributions=distributions,
+            eligible=None if eligible.all() else eligible,
+            names=None if all(one.candidates is None for one in decisions) else list(known),
         )
 
     @classmethod
@@ -398,12 +419,22 @@ def _check_columns(columns: Mapping[str, Any], rows: int) -> dict[str, np.ndarra
     return found
 
 
-def _names_if_equal(decisions: Sequence[Any]) -> list[str] | None:
-    """Return the names of the arms if all decisions offered the same ones in the same order, else None."""
-    first = decisions[0].candidates if len(decisions) else None
-    if first is None or any(list(one.candidates or ()) != list(first) for one in decisions):
-        return None
-    return [str(name) for name in first]
+def _check_arms(arms: Any) -> Any:
+    """Return arms (n,), as an array of integers if they are integers in a column of objects.
+
+    Raises ValueError if an arm is missing.
+    """
+    column = np.asarray(arms)
+    if column.dtype.kind not in "UO" or (column is arms and column.dtype.kind == "U"):
+        return arms
+    cells = column.tolist() if column.dtype.kind == "O" else list(arms)  # NumPy makes text of NaN among text
+    missing = next((row for row, cell in enumerate(cells) if is_missing(cell)), None)
+    if missing is not None:
+        raise ValueError(f"arms must be an index or a name in every row, got {quote(cells[missing])} in row {missing}")
+    whole = column.dtype.kind == "O" and all(
+        isinstance(one, int | np.integer) and not isinstance(one, bool) for one in cells
+    )
+    return np.array(cells) if whole and cells else arms
 
 
 def _arm_names(arms: Any) -> tuple[str, ...] | None:
@@ -444,6 +475,16 @@ def _check_propensities(value: Any, rows: int) -> np.ndarray:
             f"{out[bad[0]]}; what was logged without a usable propensity cannot be evaluated"
         )
     return out
+
+
+def _check_distributions(rows: np.ndarray) -> None:
+    """Raise ValueError unless each row of an array (n, K) has probabilities that add up to 1."""
+    bad = np.flatnonzero(~((rows.min(axis=1, initial=0.0) >= 0.0) & (np.abs(rows.sum(axis=1) - 1.0) <= ROUNDED)))
+    if bad.size:
+        raise ValueError(
+            f"distributions must be probabilities that add up to 1 in each row, but {bad.size} rows are not, the first "
+            f"is row {bad[0]}: {quote(rows[bad[0]])}"
+        )
 
 
 def _check_requests(value: Any, rows: int, arms: int) -> np.ndarray:

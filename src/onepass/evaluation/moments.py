@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums of weights w and rewards r over n rows, from which IPS and SNIPS are computed.
+    """Sums of importance weights w and rewards r over n rows, from which IPS and SNIPS are computed.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Moments:
 
     @property
     def mean_weight(self) -> float:
-        """Mean of w, which is 1 if the propensities are right and cover the policy."""
+        """Mean of the weights w, whose expectation is 1 if the propensities are right and cover the policy."""
         return self.weights / self.rows
 
     @property

@@ -30,9 +30,9 @@ class FrontierPoint(NamedTuple):
     price : float
         Price of one unit of the outcome, in units of reward.
     reward : Evaluation
-        Evaluation of the reward.
+        Evaluation of the reward per decision.
     spending : Evaluation
-        Evaluation of the outcome.
+        Evaluation of the outcome per decision.
     """
 
     price: float
@@ -95,7 +95,7 @@ def evaluate_outcomes(
     Returns
     -------
     dict of str to Evaluation
-        Evaluation of "reward" and of every outcome.
+        Evaluation of "reward" and of every outcome, as means per decision.
 
     Raises
     ------
@@ -123,6 +123,9 @@ def frontier(
 ) -> list[FrontierPoint]:
     """Estimate reward and spending of a bandit for a grid of prices of an outcome, from one log.
 
+    The bandit is evaluated as it is: it decides on every row of the log, and learns nothing from it. A price reduces
+    the score of each arm by the price times the outcome predicted for the arm.
+
     Parameters
     ----------
     log : Log
@@ -136,18 +139,19 @@ def frontier(
     spending_range : tuple of float
         Least and largest possible value of the outcome.
     costs : dict, default None
-        Prices of arms, as in `Bandit.decide`.
+        Known costs of the arms, {arm: {outcome: cost}}, as in `Bandit.decide`.
     reward_range : tuple of float, default (0.0, 1.0)
         Least and largest possible reward.
     level : float, default 0.95
-        Confidence level of both limits of a point together. Points are not corrected for one another.
+        Confidence level of the interval of the reward and the interval of the spending together, for each price by
+        itself.
     **options : Any
         Further arguments of `evaluate`.
 
     Returns
     -------
     list of FrontierPoint
-        One point for each price, in their order.
+        One point for each price, in their order, with reward and outcome as means per decision.
 
     Raises
     ------
@@ -169,7 +173,7 @@ def frontier(
 def _probabilities(log: Log, bandit: Any, weights: dict[str, float], costs: Any) -> np.ndarray:
     """Return the bandit's action probabilities (n, K) for every row of a log; nothing changes.
 
-    `weights` and `costs` are arguments of `Bandit.decide`.
+    `weights` maps outcomes to their weights in the score. It and `costs` are arguments of `Bandit.decide`.
     """
     contexts = policy_input(log)
     names = None if contexts.ndim == 3 else arm_names(log, bandit)

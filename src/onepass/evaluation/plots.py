@@ -109,7 +109,8 @@ def draw_differences(comparison: Any, axes: Any = None) -> Any:
 def draw_curves(found: Mapping[str, np.ndarray], axes: Any = None) -> Any:
     """Draw learning curves: the mean of importance weight times reward over all rows so far.
 
-    `found` maps names to arrays (points, 2), with the number of rows and the mean since the point before.
+    `found` maps names to arrays (points, 2). A point is the number of rows so far, and the mean of weight times reward
+    over the rows since the point before.
 
     Returns Matplotlib axes: `axes`, or new ones if it is None.
     """
@@ -146,7 +147,7 @@ def plot_differences(comparison: Any, path: str | Path) -> Path:
 def plot_curves(found: Mapping[str, np.ndarray], path: str | Path) -> Path:
     """Save a picture of learning curves in the file `path`, and return its path.
 
-    `found` maps names to arrays (points, 2), with the number of rows and the mean since the point before. The ending of
-    `path` selects the type of file.
+    `found` maps names to arrays (points, 2). A point is the number of rows so far, and the mean of weight times reward
+    over the rows since the point before. The ending of `path` selects the type of file.
     """
     return _save_figure(draw_curves(found, _make_axes(4.0, shown=False)), path)

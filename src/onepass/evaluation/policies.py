@@ -44,13 +44,30 @@ def read_policy(given: Any) -> Any:
     return ConstantPolicy(text)
 
 
+def resolve_policy(given: Any, log: Log) -> Any:
+    """Return the policy that `given` describes. Text is the name of an arm of the log, or read by `read_policy`."""
+    return ConstantPolicy(given) if isinstance(given, str) and given in (log.names or ()) else read_policy(given)
+
+
+def has_arm(given: Any, block: Log) -> bool:
+    """Return True if a part of a log has the arm that a policy always chooses, or if the policy is of another kind."""
+    policy = resolve_policy(given, block)
+    return not isinstance(policy, ConstantPolicy) or policy.has_arm(block)
+
+
+def refuse_missing_arm(given: Any) -> None:
+    """Raise ValueError for a policy that always chooses an arm that no part of a log has."""
+    arm = given.arm if isinstance(given, ConstantPolicy) else given
+    raise ValueError(f"policy must choose an arm of the log, got {quote(arm)}, which it does not have")
+
+
 def make_policy(given: Any, log: Log) -> Policy:
     """Return the policy `given` as a function that maps a part of a log to action probabilities (n, K).
 
     The function takes the part and the index of its first row in the log. `given` is a policy as in `evaluate`. Raises
     ValueError if the policy is invalid, or an array has the wrong shape.
     """
-    given = ConstantPolicy(given) if isinstance(given, str) and given in (log.names or ()) else read_policy(given)
+    given = resolve_policy(given, log)
     if hasattr(given, "action_probabilities"):
         return lambda block, start: _check_probabilities(given.action_probabilities(block), block)
     if hasattr(given, "decide"):
@@ -96,7 +113,7 @@ def _check_probabilities(probabilities: Any, block: Log) -> np.ndarray:
 
 
 def policy_changes(policy: Any) -> bool:
-    """Return True if a policy changes from row to row, as a learning policy does, and so has no single value."""
+    """Return True if a policy changes from row to row, as one that learns does, and so has a value for each row."""
     return bool(getattr(read_policy(policy), "changes", False))
 
 
@@ -119,7 +136,7 @@ def bandit_probabilities(bandit: Any, block: Log) -> np.ndarray:
 
 
 def arm_names(block: Log, bandit: Any) -> list[Any]:
-    """Return the arms of a log under the bandit's names, or as indices if the bandit has learned indices only."""
+    """Return the K arms of a log by their names, or by their indices if the bandit knows arms by index only."""
     places, known = list(range(block.n_arms)), set(getattr(bandit, "arms", ()))
     by_index = block.names is None or (known and not known & set(block.names) and known & set(places))
     return places if by_index else list(block.names or ())

@@ -44,7 +44,8 @@ def pool_logs(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balan
     Returns
     -------
     Log
-        Log with the propensities of the mixture ("balanced") or of its own logger ("naive").
+        Log with the propensities of the mixture ("balanced") or of its own logger ("naive"). It keeps requests and
+        columns that all logs have.
 
     Raises
     ------
@@ -62,6 +63,8 @@ def pool_logs(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balan
     own = [p[place] for place, p in enumerate(each)]
     distributions = np.concatenate(joint if weights == "balanced" else own)
     arms = np.concatenate([log.arms for log in logs])
+    offers = [np.ones((len(log), log.n_arms), bool) if log.eligible is None else log.eligible for log in logs]
+    requests = [log.requests for log in logs if log.requests is not None]
     return Log(
         arms=arms,
         rewards=np.concatenate([log.rewards for log in logs]),
@@ -70,8 +73,18 @@ def pool_logs(logs: Sequence[Log], loggers: Sequence[Any], weights: str = "balan
         contexts=None if logs[0].contexts is None else np.concatenate([log.contexts for log in logs]),
         slots=None if logs[0].slots is None else np.concatenate([log.slots for log in logs]),
         distributions=distributions,
+        eligible=None if all(log.eligible is None for log in logs) else np.concatenate(offers),
         names=logs[0].names,
+        requests=None if len(requests) < len(logs) else np.concatenate(requests),
+        columns=_join_columns(logs),
     )
+
+
+def _join_columns(logs: Sequence[Log]) -> dict[str, np.ndarray] | None:
+    """Return the columns that all logs have, one log below the other, or None if there are none."""
+    each = [{} if log.columns is None else log.columns for log in logs]
+    shared = [name for name in each[0] if all(name in columns for columns in each)]
+    return {name: np.concatenate([columns[name] for columns in each]) for name in shared} or None
 
 
 def _logger_probabilities(log: Log, loggers: Sequence[Any], own: int) -> np.ndarray:

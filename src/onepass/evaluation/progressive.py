@@ -25,8 +25,8 @@ class LearningPolicy:
     ----------
     bandit : bandit
         For contexts of shape (n, K, d), a bandit with a shared model. For contexts (n, d), a bandit with a model per
-        arm, whose arms are named 0 to K - 1. For a log with requests, a bandit that takes dictionaries. It learns every
-        row of a log, and keeps what it learned for the next log.
+        arm, whose arms are named 0 to K - 1. For a log with requests, a bandit that takes dictionaries. The bandit
+        itself, not a copy, learns every row of a log, and keeps what it learned for the next log.
     batch_size : int, default 1
         Rows learned together, at least 1. Blocks of a log end a batch.
     """
@@ -89,7 +89,7 @@ def progressive(log: Log, bandit: Any, batch_size: int = 1) -> Sample:
     log : Log
         Log with contexts.
     bandit : bandit
-        Bandit as for `LearningPolicy`.
+        Bandit as for `LearningPolicy`. It learns the log itself, not a copy of it.
     batch_size : int, default 1
         Rows learned together, at least 1.
 

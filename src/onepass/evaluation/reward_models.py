@@ -6,6 +6,7 @@ that learns. The first block has no model and is predicted by 0, which costs DR 
 Estimators without correcting weights, such as DM, leave out the first block.
 """
 
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class RidgeModel:
         return bool(self._states)
 
     def fit(self, log: Log) -> None:
-        """Learn the rows of a log, after the rows before.
+        """Learn the rows of a log, in addition to the rows of earlier calls.
 
         Parameters
         ----------
@@ -72,8 +73,14 @@ class RidgeModel:
             out[:, arm] = rows @ parameter(state)
         return out
 
+    def _unfitted(self) -> "RidgeModel":
+        """Return a copy that has learned nothing."""
+        found = copy(self)
+        found._states = {}
+        return found
+
     def _models(self, log: Log) -> np.ndarray:
-        """Return the model index of each row: one model per arm, or one for all if arms have features."""
+        """Return the index (n,) of the model of each row: the index of its arm, or 0 for all if arms have features."""
         return np.zeros(len(log), int) if log.contexts is not None and log.contexts.ndim == 3 else log.arms
 
 
@@ -131,6 +138,12 @@ class RegressorModel:
         each = [self._model.predict(_arm_features(log, np.full(len(log), arm))) for arm in range(log.n_arms)]
         return np.stack(each, axis=1)
 
+    def _unfitted(self) -> "RegressorModel":
+        """Return a copy that has learned nothing, with a regressor of its own."""
+        found = copy(self)
+        found._model, found._rows, found._rewards = deepcopy(self._model), [], []
+        return found
+
 
 def _arm_features(log: Log, arms: np.ndarray) -> np.ndarray:
     """Return the contexts of rows with the given arms (n,), and the arms as one-hot columns: (n, d + K)."""
@@ -142,13 +155,14 @@ def _arm_features(log: Log, arms: np.ndarray) -> np.ndarray:
 
 
 def make_reward_model(given: Any) -> Any:
-    """Return `given` as a reward model: `RidgeModel()` for None, and a scikit-learn regressor in a `RegressorModel`.
+    """Return a reward model like `given` that has learned nothing: `RidgeModel()` for None.
 
-    A `RidgeModel` or `RegressorModel` is returned as it is.
+    A scikit-learn regressor is put into a `RegressorModel`. The caller's object is copied, because a model that kept
+    the rows of one evaluation would predict the same rows in the next.
     """
     if given is None:
         return RidgeModel()
-    return given if isinstance(given, RidgeModel | RegressorModel) else RegressorModel(given)
+    return (given if isinstance(given, RidgeModel | RegressorModel) else RegressorModel(given))._unfitted()
 
 
 class ProgressivePredictor:

@@ -1,5 +1,6 @@
 """Intervals, and the range of possible rewards, to which limits are clipped."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,6 +84,8 @@ def make_range(value: Any) -> Range:
     least, largest = (check.real("reward_range", end) for end in value)
     if not least < largest:
         raise ValueError(f"reward_range must have its least reward first, got {quote(value)}")
+    if not math.isfinite(largest - least):
+        raise ValueError(f"reward_range must have a finite width, got {quote(value)}")
     return Range(least, largest)
 
 

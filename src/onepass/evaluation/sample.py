@@ -63,7 +63,7 @@ def make_sample(
     predicted : array of shape (n,), default None
         Predicted rewards of the chosen arms. `predicted` and `values` are given together or not at all.
     values : array of shape (n,), default None
-        Predicted values of the policy.
+        Predicted value of the policy in each row: the mean predicted reward of its arms, by its probabilities.
     modelled : ndarray of bool of shape (n,), default None
         Rows that the model predicts. None means all rows, or no row if there is no model.
 

@@ -24,7 +24,7 @@ import numpy as np
 from onepass.evaluation.anytime import AnytimeLimits
 from onepass.evaluation.evaluate import BLOCK, Evaluation, open_fraction, summarize_sample
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import make_policy, policy_changes
+from onepass.evaluation.policies import has_arm, make_policy, policy_changes, refuse_missing_arm
 from onepass.evaluation.reward_range import Interval, Range, make_range
 from onepass.evaluation.sample import make_sample
 from onepass.evaluation.weight_bound import WeightBound
@@ -95,7 +95,8 @@ def evaluate_slates(
     level : float, default 0.95
         Confidence level of all limits together, above 0 and below 1.
     weight_bound : float, default None
-        Largest possible weight of a slot, at least 1. None takes it from the log, as for `evaluate`.
+        Largest possible weight of a slot, at least 1. None computes it from the log, as `evaluate` does. If it is not
+        known, anytime limits are those of the average value.
 
     Returns
     -------
@@ -110,6 +111,8 @@ def evaluate_slates(
     weights = check.choice("weights", weights, ("slot", "prefix"))
     if log.slots is None or len(log) == 0:
         raise ValueError("log must have at least one row, and its slots")
+    if not has_arm(policy, log):
+        refuse_missing_arm(policy)
     rewards, alpha = make_range(reward_range), 1.0 - open_fraction("level", level)
     lists = np.concatenate([[0], np.cumsum(np.diff(log.slots) <= 0)])
     count, chooses, w = int(lists[-1]) + 1, make_policy(policy, log), np.empty(len(log))
@@ -119,7 +122,7 @@ def evaluate_slates(
         rows = slice(place * BLOCK, place * BLOCK + len(block))
         p = chooses(block, rows.start)
         w[rows] = p[np.arange(len(block)), block.arms] / block.propensities
-        missing[rows] = (p * ~block.support).sum(axis=1)
+        missing[rows] = (p * ~(log if log.distributions is None else block).support).sum(axis=1)
         for slot in np.unique(log.slots[rows]):
             own = np.flatnonzero(log.slots[rows] == slot)
             most = bounds[slot].update(block[own], p[own], w[rows][own])

@@ -18,7 +18,7 @@ KNOBS = 20  # how many are tried where none are given, from the median weight to
 
 
 def _default_knobs(sample: Sample) -> np.ndarray:
-    """Return knobs for clipping and switching: quantiles of the positive weights, and infinity."""
+    """Return the knobs (m,) to try in clipping or switching: quantiles of the positive weights, and infinity."""
     positive = sample.weights[sample.weights > 0.0]
     if positive.size == 0:
         return np.array([np.inf])

@@ -26,11 +26,12 @@ from onepass.evaluation.evaluate import (
     open_fraction,
 )
 from onepass.evaluation.log import Log
-from onepass.evaluation.policies import make_policy, policy_changes
+from onepass.evaluation.policies import has_arm, make_policy, policy_changes, refuse_missing_arm
 from onepass.evaluation.reward_models import ProgressivePredictor, make_reward_model
 from onepass.evaluation.reward_range import Range, check_rewards, make_range
 from onepass.evaluation.sample import Sample
 from onepass.evaluation.sufficient_stats import PolicyStatistics, TermStatistics
+from onepass.evaluation.support import add_padded
 from onepass.evaluation.weight_bound import WeightBound
 from onepass.foundation import check
 
@@ -100,6 +101,7 @@ class SweepResult(NamedTuple):
     masses : every policy's summed probability (K,) of each arm, if the logger's distributions are not known.
     chosen : number of times that each arm was chosen.
     rows : number of rows.
+    armless : policies that always choose an arm that no row of the part has, by name.
     """
 
     tallies: dict[str, PolicyStatistics]
@@ -107,29 +109,36 @@ class SweepResult(NamedTuple):
     masses: dict[str, np.ndarray]
     chosen: np.ndarray
     rows: int
+    armless: dict[str, Any]
 
     def concat(self, other: "SweepResult") -> "SweepResult":
         """Return the result for this part of a log followed by the part of `other`."""
         masses = {
-            name: _add_padded(self.masses.get(name, np.zeros(0)), other.masses.get(name, np.zeros(0)))
+            name: add_padded(self.masses.get(name, np.zeros(0)), other.masses.get(name, np.zeros(0)))
             for name in self.masses.keys() | other.masses.keys()
         }
         return SweepResult(
             {name: one.concat(other.tallies[name]) for name, one in self.tallies.items()},
             {name: one.concat(other.bounds[name]) for name, one in self.bounds.items()},
             masses,
-            _add_padded(self.chosen, other.chosen),
+            add_padded(self.chosen, other.chosen),
             self.rows + other.rows,
+            {name: policy for name, policy in self.armless.items() if name in other.armless},
         )
 
     def evaluations(self) -> dict[str, Evaluation]:
-        """Return the evaluation of every policy, by name. Raises ValueError if there was no row."""
+        """Return the evaluation of every policy, by name.
+
+        Raises ValueError if there was no row, or if no row has the arm of a policy.
+        """
         if self.rows == 0:
             raise ValueError("log must have at least one row")
+        for policy in self.armless.values():
+            refuse_missing_arm(policy)
         found = {}
         for name, tally in self.tallies.items():
             whole, mass = copy(tally), self.masses.get(name, np.zeros(0))
-            whole.unsupported += float(mass[_add_padded(self.chosen, np.zeros(len(mass)))[: len(mass)] == 0].sum())
+            whole.unsupported += float(mass[add_padded(self.chosen, np.zeros(len(mass)))[: len(mass)] == 0].sum())
             found[name] = summarize_statistics(whole, self.bounds[name])
         return found
 
@@ -162,7 +171,7 @@ def sweep(
     bounds = {name: WeightBound(weight_bound) for name in policies}
     ahead = ProgressivePredictor(make_reward_model(model)) if any(one.models for one in asked) else None
     choices = {name: make_policy(policy, log) for name, policy in policies.items()} if isinstance(log, Log) else {}
-    chosen, masses, start = np.zeros(0), {}, 0  # type: ignore[var-annotated]
+    chosen, masses, start, armless = np.zeros(0), {}, 0, dict(policies)  # type: ignore[var-annotated]
     for block in _nonempty_blocks(log):
         check_rewards(block.rewards, rewards, start)
         rows = np.arange(len(block))
@@ -171,7 +180,8 @@ def sweep(
         predicted = np.zeros(len(block)) if q is None else q[rows, block.arms]
         closed = None if block.distributions is None else block.distributions == 0.0
         closed = closed if closed is not None and closed.any() else None
-        chosen = _add_padded(chosen, np.bincount(block.arms, minlength=block.n_arms))
+        chosen = add_padded(chosen, np.bincount(block.arms, minlength=block.n_arms))
+        armless = {name: policy for name, policy in armless.items() if not has_arm(policy, block)}
         for name, policy in policies.items():
             chooses = choices[name] if choices else make_policy(policy, block)
             p = chooses(block, start)
@@ -181,11 +191,11 @@ def sweep(
             sample = Sample(w, block.rewards, predicted, values, known)
             tallies[name].add(sample, max_weights, missing, bounds[name].ceiling)
             if block.distributions is None:
-                masses[name] = _add_padded(masses.get(name, np.zeros(0)), p.sum(axis=0))
+                masses[name] = add_padded(masses.get(name, np.zeros(0)), p.sum(axis=0))
         start += len(block)
         if progress is not None:
             progress(start)
-    return SweepResult(tallies, bounds, masses, chosen, start)
+    return SweepResult(tallies, bounds, masses, chosen, start, armless)
 
 
 def _nonempty_blocks(log: Log | Iterable[Log]) -> Iterator[Log]:
@@ -198,14 +208,6 @@ def _parse_estimator(asked: str | tuple[str, float]) -> Estimator:
     """Return an estimator by name, or by name and knob."""
     name, knob = (asked, None) if isinstance(asked, str) else asked
     return get_estimator(check.choice("estimators", name, ESTIMATORS), knob)
-
-
-def _add_padded(sums: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """Add two vectors; the shorter one is padded with zeros."""
-    out = np.zeros(max(len(sums), len(more)))
-    out[: len(sums)] += sums
-    out[: len(more)] += more
-    return out
 
 
 def summarize_statistics(tally: PolicyStatistics, bound: WeightBound) -> Evaluation:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onepass.evaluation.anytime import AnytimeLimits
-from onepass.evaluation.diagnosis import Diagnosis, diagnose_moments
+from onepass.evaluation.diagnosis import Diagnosis, diagnose_moments, in_errors
 from onepass.evaluation.estimators import Estimator, zero_shape
 from onepass.evaluation.moments import Moments, compute_moments
 from onepass.evaluation.reward_range import Range
@@ -29,9 +29,9 @@ PIECES = 128  # of the path: its middle is known to one in 64 of all rows
 class TermStatistics:
     """Statistics of one estimator over `rows` rows, from which its value and standard error follow.
 
-    A row with importance weight w and reward r has three terms: the correction s (r - q), the shrunk weight s = s(w),
-    and the predicted value v of the policy, where q is the predicted reward of the chosen arm. `means` (3,) are their
-    means, and `squares` (3, 3) the sums of products about the means.
+    A row with reward r has three terms: the correction s (r - q), s, and the predicted value v of the policy. Here s is
+    the importance weight after the estimator's shrinkage, and q the predicted reward of the chosen arm. `means` (3,)
+    are the means of the terms, and `squares` (3, 3) the sums of products of their deviations from these means.
     """
 
     rows: int
@@ -109,7 +109,7 @@ class WeightPath:
     def drift(self) -> float:
         """Return the mean weight of the log's second half minus that of the first half, in standard errors.
 
-        Returns 0 for fewer than two pieces or fewer than two rows.
+        Returns 0 for fewer than two pieces or fewer than two rows, or if the difference may be rounding.
         """
         if len(self._pieces) < 2:
             return 0.0
@@ -119,8 +119,7 @@ class WeightPath:
         for rows, weights, squares in (pieces[:middle].sum(axis=0), pieces[middle:].sum(axis=0)):
             means.append(weights / rows)
             errors.append(max(squares / rows - (weights / rows) ** 2, 0.0) / rows)
-        error = float(np.sqrt(sum(errors)))
-        return float((means[1] - means[0]) / error) if error > 0.0 else 0.0
+        return in_errors(float(means[1] - means[0]), float(sum(errors)))
 
 
 class PolicyStatistics:

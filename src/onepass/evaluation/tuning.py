@@ -86,7 +86,8 @@ def tune(
     level : float, default 0.95
         Probability that no candidate is called better that is not, above 0 and below 1.
     weight_bound : float, default None
-        Largest possible weight, at least 1. None takes it from the log.
+        Largest possible weight, at least 1. None computes it from the log, as `evaluate` does. If it is not known for
+        the weights of `present`, no candidate is called better.
     points : int, default 50
         Points of a learning curve, at least 1.
 

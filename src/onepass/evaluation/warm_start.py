@@ -12,6 +12,7 @@ from onepass.foundation import check, files
 from onepass.foundation.check import quote
 from onepass.foundation.registry import build
 from onepass.model.auto import AutoModel
+from onepass.model.interval.interval_model import IntervalModel
 from onepass.model.records import are_records, records_of
 from onepass.model.warm_start import WarmStart
 
@@ -34,8 +35,8 @@ def warm_start(bandit: Bandit, source: Any, *, trust: str = "earned") -> Bandit:
     source : Log, Bandit, tuple, str or Path
         - `Log`: its rows are learned. Propensities are not used, so they may be any numbers.
         - `Bandit` that has learned: its model is copied.
-        - (contexts, arms, rewards): columns of decisions, as `Bandit.learn` takes them. `arms` is None if every row
-          describes its arm.
+        - (contexts, arms, rewards): columns of decisions in this order, each as `Bandit.learn` takes it. `arms` is None
+          if every row describes its arm.
         - (contexts, labels): examples with their right arms. The right arm has reward 1, and all others have reward 0.
         - Path of a saved bandit, or of a log in any format of `onepass log`, for example dsjson.
     trust : {"earned", "full"}, default "earned"
@@ -49,7 +50,8 @@ def warm_start(bandit: Bandit, source: Any, *, trust: str = "earned") -> Bandit:
     Raises
     ------
     ValueError
-        If `bandit` has learned, has outcomes or has a half-life in time, or if the source is empty or does not fit.
+        If `bandit` has learned, has outcomes or has a half-life in time, if the source is empty or does not fit, or if
+        it is a bandit with an `Interval` and `trust` is "earned".
     TypeError
         If `bandit` is no bandit, or the source is a bandit with a model of another kind.
 
@@ -78,12 +80,16 @@ def warm_start(bandit: Bandit, source: Any, *, trust: str = "earned") -> Bandit:
     start = _adopt(bandit, source) if isinstance(source, Bandit) else _learn(bandit, source)
     if trust == "full":
         return start
+    if isinstance(start.model, IntervalModel):
+        raise ValueError(
+            'trust must be "full" for an interval of actions: only arms are trusted each as far as it earns it'
+        )
     model = WarmStart(start.model, bandit.copy().model)
     return Bandit(model, build(bandit.params()["exploration"]), seed=bandit.seed, name=bandit.name)
 
 
 def _check_target(bandit: Any) -> None:
-    """Raise an error if a bandit cannot start from a source, for example because it has already learned."""
+    """Raise TypeError for anything but a bandit, and ValueError for one that has learned or has outcomes or times."""
     if not isinstance(bandit, Bandit):
         raise TypeError(f"bandit must be a Bandit such as ContextualBandit(), got {quote(bandit)}")
     if bandit.n_learned:
@@ -133,7 +139,8 @@ def _read_path(path: str | Path) -> Any:
 def _rows(source: Any, named: bool) -> Iterator[Rows]:
     """Yield the rows of a source in blocks (contexts, rewards, arms), as `Bandit.learn` takes them.
 
-    `named` is True if arms have names. If it is False, arms are rows of features, and None takes their place.
+    `named` is True if arms have names. If it is False, the contexts are the rows of the chosen arms, and None takes the
+    place of names.
     """
     if isinstance(source, Log):
         yield _rows_of_log(source, named)
@@ -153,7 +160,10 @@ def _rows(source: Any, named: bool) -> Iterator[Rows]:
 
 
 def _rows_of_log(log: Log, named: bool) -> Rows:
-    """Return the rows of a log as (contexts, rewards, arms); without `named`, arms are rows, and None in the result."""
+    """Return the rows of a log as (contexts, rewards, arms), for `Bandit.learn`.
+
+    With `named`, arms are names. Without it, the contexts are the rows of the chosen arms, and the third value is None.
+    """
     if log.requests is not None:
         each = list(zip(log.requests, log.arms.tolist(), strict=True))
         return [one.context for one, _ in each], log.rewards, [one.arm(place) for one, place in each]

@@ -16,7 +16,7 @@ from onepass.evaluation.sample import row_maxima
 from onepass.foundation import check
 from onepass.foundation.check import quote
 
-EVEN = 1e-9  # of 1: what rounding may change of a propensity times the number of arms
+EVEN = 1e-6  # of 1: what rounding may change of a propensity times the number of arms, in single precision, too
 
 
 class WeightBound:
@@ -31,7 +31,8 @@ class WeightBound:
     max_weight : float
         Largest bound of any row so far; if it is not known, the largest weight seen.
     ceiling : float or None
-        Largest weight that any policy could have in the first row, None if not known.
+        Largest weight that any policy could have in the first row, None if not known. It is fixed before the first
+        draw, so limits that fix a bound beforehand may use it.
     """
 
     known: bool
@@ -45,9 +46,10 @@ class WeightBound:
         self.known, self.max_weight, self.ceiling = True, 1.0, self.given
 
     def update(self, block: Log, p: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
-        """Return the largest possible weights (n,) of a block, or None if they are not known.
+        """Return the largest possible weights (n,) of a block, over the arms that its rows could have drawn.
 
-        `p` (n, K) are the policy's probabilities, and `weights` (n,) its importance weights.
+        `p` (n, K) are the policy's probabilities, and `weights` (n,) the importance weights of the arms drawn. Returns
+        None if the largest weights are not known.
         """
         max_weights, ceiling = (
             (np.full(len(block), self.given), self.given) if self.given else _largest_weights(block, p, weights)
@@ -68,15 +70,17 @@ class WeightBound:
 
     @property
     def value(self) -> float:
-        """Largest possible weight: the bound that was given, or else the largest one found."""
+        """Largest possible weight, which is the bound that was given, or else the attribute `max_weight`."""
         return self.max_weight if self.given is None else self.given
 
 
 def _largest_weights(block: Log, p: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray | None, float | None]:
-    """Return the largest possible weights (n,) by the log, and the largest weight of any policy in the first row.
+    """Return the largest weight that each row could have had (n,), and the largest one of any policy in the first row.
 
-    `p` (n, K) are the policy's probabilities, and `weights` (n,) its importance weights. Both results are None if the
-    log has neither distributions nor even propensities.
+    `p` (n, K) are the policy's probabilities. A row's weight is largest for the arm with the largest p / q, where q are
+    the logger's probabilities. Any policy has at most 1 over the smallest q above 0. If the log has no distributions,
+    but each propensity is 1 over the number of arms offered, q is equal for these arms. In other cases both results are
+    None. `weights` (n,) are the weights of the arms drawn: results are at least these, whatever the rounding.
     """
     if block.distributions is not None:
         ratios = np.divide(p, block.distributions, out=np.zeros_like(p), where=block.distributions > 0.0)

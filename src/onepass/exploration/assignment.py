@@ -19,9 +19,14 @@ def augment(
 ) -> bool:
     """Give `slot` an arm in an assignment of arms to slots, moving other slots to other arms if needed.
 
-    Returns False, and changes nothing, if no arm is left. Shapes: eligible (k, K); free (K,), arms that may be used;
-    match (k,), arms of slots; owner (K,), slots of arms. `reached` (k,) becomes True for the slots that were tried.
-    If it fails, the arms that may be used for these slots are one fewer than the slots.
+    Returns True if the slot has an arm. Returns False, and changes no assignment, if no arm is left.
+
+    - eligible (k, K): True if an arm may take a slot.
+    - free (K,): True for the arms that may be used.
+    - match (k,): arm of each slot, NONE without one; changed in place.
+    - owner (K,): slot of each arm, NONE without one; changed in place.
+    - reached (k,): becomes True for the slots that were tried. If the result is False, the arms that may be used for
+      these slots are one fewer than the slots.
     """
     k, count = eligible.shape
     before, queue = np.full(count, NONE), np.empty(k, np.int64)

@@ -23,7 +23,7 @@ class ArmStatistics(NamedTuple):
     widths : array of shape (K,)
         sqrt(x^T A^-1 x) of every arm; zeros if the rule needs none.
     samples : array of shape (M, K)
-        Means under M draws of the parameter.
+        Means under M draws of the parameter; M is 0 if the rule draws nothing.
     beta : array of shape (K,)
         Multipliers of widths and draws.
     residual : float
@@ -42,7 +42,7 @@ class ArmStatistics(NamedTuple):
 
 @partial(generic, default=True)
 def strength(rule: Any) -> Strength:
-    """Return the `Strength` of an exploration rule: the multiplier beta of confidence widths. Default: 0."""
+    """Return the multiplier beta of confidence widths of an exploration rule, as a `Strength`. Default: beta 0."""
     return Strength(scale=0.0, theory=np.empty(0))
 
 
@@ -75,7 +75,10 @@ def draws(rule: Any) -> int:
 
 @partial(generic, default=True)
 def score(rule: Any, stats: ArmStatistics) -> np.ndarray:
-    """Return the scores (K,) by which the exploration rule ranks the arms. Default: their means."""
+    """Return the scores (K,) by which the exploration rule ranks the arms. Default: their means.
+
+    `stats` are the arms' statistics.
+    """
     return stats.means.copy()
 
 
@@ -85,8 +88,8 @@ def action_probabilities(
 ) -> None:
     """Fill `out` (K,), zeros before, with the rule's action probabilities, before a uniform share is mixed in.
 
-    They are 0 for arms that are not in the mask `eligible` (K,), and add up to 1. `scores` (K,) are the results of
-    `score`. Default: equal shares for the eligible arms with the largest score.
+    They are 0 for arms that are not in the mask `eligible` (K,), and add up to 1. `stats` are the arms' statistics, and
+    `scores` (K,) the results of `score`. Default: equal shares for the eligible arms with the largest score.
     """
     best, ties = -np.inf, 0
     for a in range(scores.size):

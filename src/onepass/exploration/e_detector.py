@@ -41,8 +41,9 @@ CERTAIN = 1e-3  # of log p: nearer to p = 1 the mixture is 1/2 to three digits
 class _RankSum:
     """One Shiryaev-Roberts sum M_t on ranks.
 
-    `sum` is M_t, `since` the number of values since the change began if there was one, and `most` is CUSUM's C_t.
-    `length` is the number of values after which the ranks start again.
+    `sum` is M_t, the evidence that values have grown. `since` is the number of values since the change is estimated to
+    have begun, the latest included, and `most` is C_t of CUSUM, from which it is estimated. `length` is the number of
+    values after which the ranks start again.
     """
 
     def __init__(self, length: int) -> None:

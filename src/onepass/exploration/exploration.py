@@ -22,7 +22,8 @@ class Exploration(ABC):
         Returns
         -------
         NamedTuple
-            A tuple of numbers with a field `uniform_share`. The functions of the contract are registered for its type.
+            A tuple of numbers with a field `uniform_share`. Functions of `onepass.exploration.contract`, such as
+            `action_probabilities`, are registered for its type.
         """
 
     @property

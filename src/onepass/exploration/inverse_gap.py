@@ -32,10 +32,10 @@ from onepass.foundation.registry import savable
 class InverseGapRule(NamedTuple):
     """Inverse gap weighting as compiled code reads it.
 
-    `gamma` is the weight of a gap between means; 0 stands for scale sqrt(K t) / sigma, with K arms, t rows learned and
-    the root mean square sigma of prediction errors. If `plausible` is True, an arm is chosen only if its upper bound,
-    mean + multiplier * width, is at least the largest lower bound; `strength` is the multiplier. `uniform_share` is the
-    share of uniform choices.
+    `gamma` is the weight of a gap between means; 0 stands for scale sqrt(P t) / sigma, with P arms that may be chosen,
+    t rows learned and the root mean square sigma of prediction errors. If `plausible` is True, an arm is chosen only if
+    its upper bound, mean + multiplier * width, is at least the largest lower bound; `strength` is the multiplier.
+    `uniform_share` is the share of uniform choices.
     """
 
     gamma: float
@@ -95,10 +95,12 @@ class InverseGap(Exploration):
     ----------
     exploration : float or Theory or None, default 0.1
         Multiplier beta, at least 0. An arm is plausible if its mean + beta * width is at least the largest
-        mean - beta * width of all arms. With None all arms are plausible, and no widths are computed.
+        mean - beta * width of all arms. `Theory` computes beta from the theorem of the estimator. With None all arms
+        are plausible, and no widths are computed.
     gamma : float, default None
         Weight of a gap, above 0, in units of 1 / reward. The default is scale * sqrt(P t) / sigma for P plausible arms
-        and t learned rows. sigma is the root mean square of the prediction errors so far.
+        and t learned rows. sigma is the root mean square of the prediction errors so far. Before the first row the
+        default is 0, so all plausible arms are equally likely. If sigma is 0 later, it is infinite.
     scale : float, default 10.0
         Factor of the default gamma, above 0. It is used only if `gamma` is None.
     uniform_share : float, default 0.001

@@ -19,8 +19,9 @@ def upper_bounds(stats: ArmStatistics) -> np.ndarray:
 def gap_scale(scale: float, count: int, stats: ArmStatistics) -> float:
     """Return gamma = scale sqrt(count t) / sigma, the weight of gaps in inverse gap weighting.
 
-    `count` is the number of arms, t the number of rows learned, and sigma the root mean square of prediction errors.
-    gamma is 0 before any row is learned, and infinite if all predictions are exact.
+    `count` is the number of arms among which the probability is shared, t the number of rows learned, and sigma the
+    root mean square of prediction errors. gamma is 0 before any row is learned, and infinite if all predictions are
+    exact.
     """
     if stats.residual > 0.0:
         return scale * np.sqrt(count * float(stats.rounds)) / stats.residual

@@ -83,14 +83,15 @@ def action_probabilities(
 class OptimisticGap(Exploration):
     """Inverse gap weighting over upper bounds, mean + exploration * width.
 
-    An arm other than the best one has the probability 1 / (K + gamma * gap), where K is the number of arms. The gap is
-    the difference between its upper bound and the largest one. The arm with the largest upper bound has the rest.
+    An arm other than the best one has the probability 1 / (K + gamma * gap), where K is the number of eligible arms.
+    The gap is the difference between its upper bound and the largest one. The arm with the largest upper bound has the
+    rest.
 
     Parameters
     ----------
     exploration : float or Theory, default 1.0
         Multiplier of the width, at least 0. In a `ContextualBandit` widths are in units of the typical prediction
-        error.
+        error. `Theory` computes the multiplier from the theorem of the estimator.
     scale : float, default 20.0
         Factor of gamma = scale * sqrt(K t) / sigma, above 0, for K arms and t learned rows. sigma is the root mean
         square of the prediction errors so far.

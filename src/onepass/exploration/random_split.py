@@ -10,7 +10,7 @@ def hash_uniform(text: str, purpose: bytes) -> float:
 
     Another purpose, of at most 16 bytes, gives an independent number for the same text.
     """
-    digest = hashlib.blake2b(text.encode(), digest_size=8, person=purpose).digest()
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8, person=purpose).digest()
     return (int.from_bytes(digest, "little") >> (64 - BITS)) / 2.0**BITS
 
 

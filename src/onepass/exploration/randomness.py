@@ -84,7 +84,8 @@ def uniform(rng: np.random.Generator) -> float:
 
 def make_key(salt: int, identity: str) -> str:
     """Return the key of a decision's random numbers: a hash of its id `identity`, keyed by `salt`, as hexadecimal."""
-    return hashlib.blake2b(identity.encode(), key=str(salt).encode()[-64:], digest_size=KEY).hexdigest()
+    text = identity.encode(errors="surrogatepass")
+    return hashlib.blake2b(text, key=str(salt).encode()[-64:], digest_size=KEY).hexdigest()
 
 
 class Unseeded(ISeedSequence):
@@ -98,7 +99,7 @@ UNSEEDED: Any = Unseeded()
 
 
 def make_generator(key: str) -> np.random.Generator:
-    """Return the random generator of a key, with the numbers of `Philox(key=...)`.
+    """Return the random generator of a key from `make_key`, with the numbers of `Philox(key=int(key, 16))`.
 
     It does not request entropy from the system, which would take Philox 20 µs.
     """

@@ -34,7 +34,10 @@ def count_deviation(tally: Tally, deviation: float) -> Tally:
 
 
 def check_tally(held: Any) -> Tally:
-    """Return the tally `held` of prediction errors, read from a file; raise ValueError if numbers are impossible."""
+    """Return the tally `held` of prediction errors, read from a file; raise ValueError if a number is impossible.
+
+    The number of rows must be an integer of at least 0, and the sum of squares finite and at least 0.
+    """
     count, squares = held
     tally = Tally(rows=check.integer("tally", count, 0), squares=check.real("tally", squares))
     if tally.squares < 0.0:

@@ -21,8 +21,8 @@ class Rule(NamedTuple):
         The rule as compiled code reads it.
     text : str
         The rule as a log record names it.
-    pairs : int
-        Number of pairs of draws of the parameter that the rule uses.
+    draws, pairs : int
+        Number of draws of the parameter that the rule uses, and of pairs of them.
     widths, residual : bool
         True if the rule uses confidence widths, or the root mean square of prediction errors.
     rewards : bool
@@ -36,6 +36,7 @@ class Rule(NamedTuple):
     exploration: Exploration
     rule: Any
     text: str
+    draws: int
     pairs: int
     widths: bool
     residual: bool
@@ -59,5 +60,5 @@ def make_rule(exploration: Exploration | None) -> Rule:
         )
     rule = exploration.rule()
     widths, residual, rewards = (bool(asks(rule)) for asks in (needs_widths, needs_residual, needs_reward_scale))
-    pairs, text = (draws(rule) + 1) // 2, repr(exploration)
-    return Rule(exploration, rule, text, pairs, widths, residual, rewards, strength(rule), {})
+    count, text = int(draws(rule)), repr(exploration)
+    return Rule(exploration, rule, text, count, (count + 1) // 2, widths, residual, rewards, strength(rule), {})

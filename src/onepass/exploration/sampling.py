@@ -17,7 +17,7 @@ def sample_action(
     The probabilities are (1 - uniform_share) times those of the exploration rule, plus uniform_share / count for each
     of the `count` arms in the mask `eligible` (K,). `scores` (K,) are the rule's scores of the arms. `uniforms` holds
     two uniform numbers: the first decides if the arm comes from the uniform share, the second which arm it is. The
-    index is -1 if a score is not finite.
+    index is -1 if the score of any arm is not finite, eligible or not.
     """
     p, count = np.zeros(scores.size), 0
     for a in range(scores.size):
@@ -66,8 +66,8 @@ def sample_categorical(p: np.ndarray, lot: float) -> int:
 def top_k(scores: np.ndarray, k: int, order: np.ndarray, excluded: np.ndarray) -> np.ndarray:
     """Return the k best arms of every row of scores (n, K): indices (n, k), best first, -1 where fewer are left.
 
-    `order` is a permutation of the arms in which ties are broken. `excluded` (n, K) marks arms that must not be taken,
-    or has shape (0, 0).
+    `order` is a permutation of the arms: of arms with equal scores, the one that comes first in it is better.
+    `excluded` (n, K) marks arms that must not be taken, or has shape (0, 0).
     """
     out = np.full((scores.shape[0], k), -1)
     values = np.empty(k)

@@ -24,6 +24,9 @@ def fill_slots(
     of uniform numbers. `eligible` (1 or k, K) is one mask for every slot or one for each; with one for each, arms are
     excluded after which a later slot could not be filled (assignment.py). If `greedy`, the slots after the first take
     the best of the remaining arms.
+
+    If no arm is left for a slot, the first of the arms is `NONE_LEFT`; if a score is not finite, it is `NOT_FINITE`.
+    Both are negative.
     """
     slots = uniforms.size // 2
     arms, p, open_arms = np.empty(slots, np.int64), np.zeros((slots, scores.size)), eligible[0].copy()
@@ -88,9 +91,9 @@ def rank_and_fill_direct(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Call `rank_and_fill` from Python, without a second look-up of argument types if possible.
 
-    `code` keeps the compiled code for this rule and plain statistics; the other arguments and the results are those of
-    `rank_and_fill`. Statistics are plain if they are contiguous float64. The look-up of types, half of a call's time,
-    is then skipped.
+    `code` keeps the compiled code, by type of its arguments, for this rule and plain statistics; the other arguments
+    and the results are those of `rank_and_fill`. Statistics are plain if they are contiguous float64. The look-up of
+    types, half of a call's time, is then skipped.
     """
     means, widths, samples, beta = stats[:4]
     plain = means.ndim == widths.ndim == beta.ndim == 1 and samples.ndim == 2

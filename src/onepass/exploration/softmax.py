@@ -23,8 +23,8 @@ from onepass.foundation.registry import savable
 class SoftmaxRule(NamedTuple):
     """Boltzmann exploration as compiled code reads it.
 
-    Temperature 0 stands for scale sqrt(K / t) sigma, with K arms, t rows learned and the root mean square sigma of
-    prediction errors. `uniform_share` is the share of uniform choices.
+    Temperature 0 stands for scale sqrt(K / t) sigma, with K eligible arms, t rows learned and the root mean square
+    sigma of prediction errors. `uniform_share` is the share of uniform choices.
     """
 
     temperature: float

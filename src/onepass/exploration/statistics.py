@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onepass.exploration.contract import ArmStatistics, draws
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.randomness import empty_normals
 from onepass.exploration.rule import Rule
 
@@ -28,5 +28,5 @@ def statistics(
     every[:] = beta  # np.broadcast_to takes as long as the rest of this function
     if len(shifts):
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is raised by who asks
-            samples = np.concatenate([means + every * shifts, means - every * shifts])[: draws(rule.rule)]
+            samples = np.concatenate([means + every * shifts, means - every * shifts])[: rule.draws]
     return ArmStatistics(means=means, widths=widths, samples=samples, beta=every, residual=residual, rounds=rounds)

@@ -24,7 +24,7 @@ from onepass.foundation.registry import savable
 
 # Default beta of `Thompson` and of `SingleDrawThompson` for linear models.
 SHARES, SINGLE_DRAW = 0.03, 0.1
-DEVIATIONS = 0.6  # default multiple of the posterior's deviation in a kernel bandit (docs/bkb_settings.md)
+DEVIATIONS = 0.6  # default multiple of the posterior's deviation in a kernel bandit (docs/thompson_settings.md)
 
 
 class ThompsonRule(NamedTuple):
@@ -77,7 +77,10 @@ def action_probabilities(
 
 
 def check_optional_multiplier(exploration: float | Theory | None) -> float | Theory | None:
-    """Return a multiplier of widths after a check, or None if it is None."""
+    """Return the argument `exploration`, a multiplier of widths or None, unchanged.
+
+    Raises ValueError unless it is a finite number, `Theory` or None.
+    """
     return None if exploration is None else check_multiplier("exploration", exploration)
 
 
@@ -86,15 +89,16 @@ def check_optional_multiplier(exploration: float | Theory | None) -> float | The
 class Thompson(Exploration):
     """Thompson sampling whose action probabilities are known.
 
-    The weights theta are drawn M times from the posterior N(theta, beta^2 A^-1). The probability of an arm is the share
-    of draws in which it is best.
+    M parameters are drawn from the posterior N(theta, beta^2 A^-1) of the weights. Here theta is the estimate, and A
+    the matrix of the design, such as reg I + sum of x x^T. The probability of an arm is the share of draws in which it
+    is best.
 
     Parameters
     ----------
     exploration : float or Theory or None, default None
-        Multiplier beta of the spread of the draws, any finite number. The default is 0.03. It is less than the 0.1 of
-        `UCB`, because a draw deviates in all directions at once. In a kernel bandit the default is 0.6 posterior
-        standard deviations.
+        Multiplier beta of the spread of the draws, any finite number. `Theory` computes beta from the theorem of the
+        estimator. The default is 0.03. It is less than the 0.1 of `UCB`, because a draw deviates in all directions at
+        once. In a kernel bandit it is 0.6 sqrt(reg): the draws then have 0.6 times the posterior standard deviation.
     draws : int, default 100
         Number M of draws, at least 1. Without `uniform_share`, an arm's probability is a multiple of 1 / M.
     uniform_share : float, default 0.001
@@ -133,13 +137,15 @@ class Thompson(Exploration):
 class SingleDrawThompson(Exploration):
     """Thompson sampling of Agrawal and Goyal (2013), which plays the best arm of one draw.
 
-    The weights theta are drawn once from N(theta, beta^2 A^-1). Use it to compare regret, not to make a log.
+    One parameter is drawn from N(theta, beta^2 A^-1), where theta is the estimate, and A the matrix of the design, such
+    as reg I + sum of x x^T. Use it to compare regret, not to make a log.
 
     Parameters
     ----------
     exploration : float or Theory or None, default None
-        Multiplier beta of the spread of the draw, any finite number. The default is 0.1. In a kernel bandit the default
-        is 0.6 posterior standard deviations.
+        Multiplier beta of the spread of the draw, any finite number. `Theory` computes beta from the theorem of the
+        estimator. The default is 0.1. In a kernel bandit it is 0.6 sqrt(reg): the draw then has 0.6 times the posterior
+        standard deviation.
 
     Raises
     ------

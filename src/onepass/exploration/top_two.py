@@ -111,7 +111,8 @@ class TopTwo(Exploration):
     share : float, default 0.5
         Share of the decisions for the leader, from 0 to 1. The other decisions go to its rival.
     exploration : float or Theory or None, default None
-        Multiplier beta of the spread of the draws, any finite number. By default it is 0.03, as in `Thompson`.
+        Multiplier beta of the spread of the draws, any finite number. `Theory` computes beta from the theorem of the
+        estimator. By default it is 0.03, as in `Thompson`.
     draws : int, default 100
         Number M of draws, at least 1.
     uniform_share : float, default 0.01

@@ -50,7 +50,7 @@ class UCB(Exploration):
     ----------
     exploration : float or Theory, default 0.1
         Multiplier beta of the width, any finite number. A negative value prefers arms of which much is known, which
-        suits a policy learned from a log.
+        suits a policy learned from a log. `Theory` computes beta from the theorem of the estimator.
     uniform_share : float, default 0.0
         Share of all probability that is spread evenly over the K eligible arms, from 0 to 1. Every eligible arm has at
         least the probability uniform_share / K.

@@ -84,7 +84,9 @@ class Bands:
             self.open.add(place)
 
     def next_knot(self, place: int, value: float, rows: float, free: bool) -> float | None:
-        """Return the value that gets a new band, None if none is needed, or NaN if the number loses all its bands.
+        """Return the value that gets a new band, None if nothing changes, or NaN if the number loses all its bands.
+
+        It loses them if there is no room for the new value within the first 8 * `most` rows of the number.
 
         `place` is the index of the number's column, and `value` the value that is learned. `rows` is the number of rows
         in which the number was learned before. `free` is True if there is room for more bands.
@@ -157,7 +159,10 @@ def band_name(number: str, knot: float) -> str:
 
 
 def part_of(name: str) -> tuple[str, float]:
-    """Return the name of the number and the value of a band, from the band's name; the name is "" if it is no band."""
+    """Return the name of the number and the value of a band, from the band's name.
+
+    The value is NaN for a number that has lost its bands. The name is "" if `name` is not the name of a band.
+    """
     found = PART.fullmatch(name)
     if found is None or not found[1]:
         return "", np.nan
@@ -180,8 +185,8 @@ def with_bands(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return sparse rows (starts, places, values) with bands added and numbers standardized.
 
-    A row consists of columns (places) and values. A number becomes (number - mean) scale, clipped at `far`; `means` and
-    `scales` are by column. `known` holds the values at which bands are, as `Knots`.
+    A row consists of columns (places) and values. A number becomes (number - mean) scale, clipped to [-far, far];
+    `means` and `scales` are by column. `known` holds the values at which bands are, as `Knots`.
     """
     begins, size = np.zeros(starts.size, np.int64), 0
     where, what = np.empty(3 * places.size, np.int64), np.empty(3 * places.size)

@@ -73,8 +73,8 @@ class Chain(FeatureMap):
 
     Notes
     -----
-    The map is certified if all parts are. It is repeatable, so that a row always gives exactly the same z, if all parts
-    are. Costs add up.
+    The map is certified if all parts are: a design's proven error bound, `error_bound()`, then also holds with this
+    map. It is repeatable, so that a row always gives exactly the same z, if all parts are. Costs add up.
 
     Examples
     --------

@@ -63,12 +63,12 @@ class FeatureMap(files.Owner, ABC):
 
     @abstractmethod
     def begin(self, dtype: np.dtype) -> Any:
-        """Make a new state for rows of `dtype`: everything is drawn from a seed, and nothing was learned yet."""
+        """Return a state that has learned nothing, for rows of data type `dtype`; random parts come from a seed."""
 
     def mutable_arrays(self, state: Any) -> tuple[Any, ...]:
-        """Return the arrays of a `state` that learning changes, whose shapes are fixed; () for a map that never learns.
+        """Return the arrays of a `state` that learning changes; () for a map that never learns.
 
-        These arrays are saved.
+        The arrays are saved, and learning must not change their shapes.
         """
         return ()
 
@@ -77,7 +77,7 @@ class FeatureMap(files.Owner, ABC):
         return True
 
     def name_features(self, names: tuple[str, ...]) -> Iterable[str]:
-        """Return different names for all features, given the checked `names` of the columns of x."""
+        """Return one name for each feature, all different, from the checked `names` of the columns of x."""
         return (f"{type(self).__name__.lower()}{j}" for j in range(self.output_dim))
 
     def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
@@ -93,7 +93,8 @@ class FeatureMap(files.Owner, ABC):
         x : array of shape (input_dim,)
             One row.
         features : Linear
-            The functions of z.
+            The n functions of z: `slopes` (n, output_dim) are their coefficients, and `parts` (n, output_dim) what each
+            number of z adds to each function.
         names : tuple of str
             Names of the numbers of x.
 

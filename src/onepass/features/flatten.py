@@ -167,7 +167,7 @@ def _flatten_list(name: str, values: Any) -> Iterator[tuple[str, float]]:
 
 
 def _flatten_time(name: str, value: Any) -> Iterator[tuple[str, float]]:
-    """Yield the terms of a date, a time or a datetime: sine and cosine of each cycle."""
+    """Yield the terms of a date, a time or a datetime: sine and cosine in the cycles day, week and year."""
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]" if value.dtype != np.dtype("<M8[D]") else "datetime64[D]").item()
     if value is None or value != value:  # NaT, of NumPy and of pandas
@@ -189,9 +189,9 @@ def _circle_terms(name: str, turn: float) -> Iterator[tuple[str, float]]:
 
 
 def to_records(records: Any) -> tuple[bool, list[Any]]:
-    """Return True or False, and the list of records in a dictionary, a list of dictionaries, or a frame.
+    """Return whether there is a single dictionary, and the records of a dictionary, a list of them, or a frame.
 
-    It is True for a single dictionary, which makes a list of one record. A frame is of polars or pandas.
+    A single dictionary makes a list of one record. A frame is of polars or pandas.
     """
     if isinstance(records, Mapping):
         return True, [records]

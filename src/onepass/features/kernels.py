@@ -184,7 +184,7 @@ class Linear(Kernel):
     Parameters
     ----------
     bias : float, default 0.0
-        Bias in units of ||x||^2, at least 0.
+        Constant that is added to x^T y, in the unit of ||x||^2, at least 0.
 
     Raises
     ------
@@ -412,7 +412,10 @@ def as_kernel(kernel: Any) -> Kernel:
 
 
 def check_positive_definite(kernel: Kernel, rows: np.ndarray) -> None:
-    """Raise ValueError unless the kernel is finite, symmetric and positive definite on some of the rows."""
+    """Raise ValueError unless the kernel is finite, symmetric and positive semi-definite, up to rounding.
+
+    It is checked on at most `PROBED` of the rows (n, d), at equal steps.
+    """
     few = np.ascontiguousarray(rows[:: max(1, -(-len(rows) // PROBED))])
     gram, diagonal = kernel.gram(few, few.copy()), kernel.diagonal(few)
     if not (np.isfinite(gram).all() and np.isfinite(diagonal).all()):

@@ -31,7 +31,7 @@ class Landmarks(NamedTuple):
 
 @compiled
 def fill_gaussian(points: np.ndarray, used: int, x: np.ndarray, precision: float, near: np.ndarray) -> None:
-    """Write exp(-precision ||x - p||^2) into `near` for each of the first `used` points p."""
+    """Write exp(-precision ||x - p||^2) into `near` (m,) for each of the first `used` of m points p."""
     for i in range(used):
         square = 0.0
         for j in range(x.size):

@@ -141,7 +141,10 @@ def check_sides(features: FeatureMap, contexts: Factors, dtype: np.dtype, pairs:
 
 
 def row_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return vec(u v^T) for pairs of rows u (n, d_u) and v (n, d_a), shape (n, d_u d_a)."""
+    """Return vec(u v^T), shape (n, d_u d_a), for pairs of rows u of `left` (n, d_u) and v of `right` (n, d_a).
+
+    vec takes the matrix row by row: entry i d_a + j is u_i v_j.
+    """
     return (left[:, :, None] * right[:, None, :]).reshape(len(left), left.shape[1] * right.shape[1])
 
 

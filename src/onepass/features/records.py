@@ -29,7 +29,7 @@ from onepass.features.flatten import (
     term_name,
     to_records,
 )
-from onepass.features.sparse_rows import SparseRows, make_sparse_rows
+from onepass.features.sparse_rows import SparseRows
 from onepass.features.standardization import float_array, is_bounded, mean_and_scale, standardize_values
 from onepass.foundation import check, files
 from onepass.foundation.registry import savable
@@ -94,9 +94,9 @@ class Records(files.Owner):
         Number of columns shared by names without a column of their own, from 1 to `size` - 1. Defaults to an eighth of
         `size`, at least 1.
     standardize : bool, default False
-        Replace a number by (number - mean) / deviation of the numbers learned so far, clipped at 3 deviations. A
-        missing number then counts as the mean. The result is 0 as long as all numbers of this name have been the same,
-        and if the name has no column of its own. By default numbers stay as they are.
+        Replace a number by (number - mean) / deviation of the numbers learned so far, clipped to [-3, 3]. A missing
+        number then counts as the mean. The result is 0 as long as all numbers of this name have been the same, and if
+        the name has no column of its own. By default numbers stay as they are.
     bands : int, default 0
         Largest number of bands of a name with numbers, from 0 to 256. A *band* is a further column, for one value of
         the number. The first values learned get bands, as long as half of all columns are free. A value between two
@@ -189,7 +189,8 @@ class Records(files.Owner):
         Returns
         -------
         array of shape (size,)
-            The means; 0 for columns that hold no numbers, are shared or are free.
+            The means. They are 0 for columns that hold no numbers, for columns that names share by hashing, and for
+            columns that have no name yet.
         """
         out = np.zeros(self.size)
         out[: self.n_names] = self._means[: self.n_names]
@@ -266,8 +267,17 @@ class Records(files.Owner):
         ValueError
             If a dictionary holds anything but finite numbers by name.
         """
-        rows = [[(self._place(name), value) for name, value in check_terms(one).items()] for one in every]
-        return self._standardize_rows(make_sparse_rows([[pair for pair in row if pair[0] != NOWHERE] for row in rows]))
+        starts, places, values = [0], [], []
+        for terms in every:
+            for name, value in check_terms(terms).items():
+                place = self._place(name)
+                if place != NOWHERE:
+                    places.append(place)
+                    values.append(value)
+            starts.append(len(places))
+        return self._standardize_rows(
+            SparseRows(np.array(starts, np.int64), np.array(places, np.int64), np.array(values, np.float64))
+        )
 
     def _standardize_rows(self, found: SparseRows) -> SparseRows:
         """Add bands to the numbers of sparse rows, and standardize the numbers."""
@@ -280,7 +290,10 @@ class Records(files.Owner):
         return found
 
     def _spacious(self) -> bool:
-        """Return True if there is still room for bands."""
+        """Return True if fewer than half of the columns of single names are taken, so that a number may get bands.
+
+        A band is a further column of a number with few values.
+        """
         return 2 * len(self._known) < self._room
 
     def _pairs(self, rows: list[Any]) -> SparseRows:
@@ -400,12 +413,13 @@ class Records(files.Owner):
     def _silent(self, name: str) -> bool:
         """Return True if a term without its own place is to be left out.
 
-        Such a term is a missing value, or a number without a scale.
+        Such a term is a missing value, or a number if numbers are standardized, because its mean and deviation are not
+        known.
         """
         return is_missing(name) or (self.standardize and is_number(name))
 
     def _hash(self, name: str) -> int:
-        digest = hashlib.blake2b(name.encode(), key=self._key, digest_size=DIGEST).digest()
+        digest = hashlib.blake2b(name.encode(errors="surrogatepass"), key=self._key, digest_size=DIGEST).digest()
         return int.from_bytes(digest, "little") % self.hashed
 
     # ---- learning ----
@@ -595,7 +609,7 @@ class Records(files.Owner):
             Number of bytes.
         """
         names = (*self._known, *self._holders.values())
-        return sum(len(name.encode()) for name in names) + 8 * (
+        return sum(len(name.encode(errors="surrogatepass")) for name in names) + 8 * (
             5 * self.n_names + 2 * len(self._holders)
         )  # numbers of 8
 

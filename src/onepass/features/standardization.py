@@ -23,9 +23,9 @@ def is_bounded(values: np.ndarray, largest: float) -> bool:
 def standardize_values(
     places: np.ndarray, values: np.ndarray, means: np.ndarray, scales: np.ndarray, far: float
 ) -> None:
-    """Replace values by (value - mean) scale, clipped at `far`, in place, in columns that have a mean.
+    """Replace values by (value - mean) * scale, clipped to [-far, far], in place, in the columns that have a mean.
 
-    `places` are the values' columns; means and scales are by column.
+    `places` are the values' columns. The means and scales are those of the first columns; values in others stay.
     """
     for i in range(places.size):
         if places[i] < means.size:

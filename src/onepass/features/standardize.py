@@ -37,7 +37,7 @@ class StandardizeState(NamedTuple):
     """Running statistics of columns in float64.
 
     seen (1,) is the number of rows, mean (dim,) the columns' means, and spread (dim,) their sums of squares about the
-    means. A column counts as constant if its deviation is at most `least` times the size of its values.
+    means. A column counts as constant if its deviation is at most `least` times the absolute value of its mean.
     """
 
     seen: np.ndarray

@@ -134,7 +134,10 @@ _tidy: set[Path] = set()
 
 
 def _remove_old_parts(folder: Path) -> None:
-    """Remove temporary files of killed processes from a cache folder, once in a process for each folder."""
+    """Remove temporary files that are older than an hour from a cache folder; killed processes leave them.
+
+    Each process looks at a folder only once.
+    """
     if folder not in _tidy:
         _tidy.add(folder)
         for path in folder.glob("*.part"):
@@ -149,7 +152,7 @@ def compile_message() -> str:
     It names the seconds that compiling took last time, if they are known.
     """
     seconds = read_entry(SECONDS)
-    took = "some ten seconds" if seconds is None else f"{float(seconds):.0f} s the last time"
+    took = "up to a minute" if seconds is None else f"{float(seconds):.0f} s the last time"
     return f"compiling for this machine, which takes a while once ({took}); `python -m onepass compile` does it ahead"
 
 

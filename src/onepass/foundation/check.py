@@ -29,7 +29,8 @@ def quote_path(path: Any) -> str:
 def integer(name: str, value: Any, low: int, high: int | None = MOST, hint: str = "") -> int:
     """Return `value` as an int, or raise ValueError unless it is an integer in [low, high].
 
-    `high` None means no upper limit, as for seeds. `name` is the argument's name, and `hint` ends the error message.
+    `high` None means no upper limit, as for seeds; the default is 2^53. `name` is the argument's name, and `hint` ends
+    the error message.
     """
     if (
         isinstance(value, bool | np.timedelta64)
@@ -99,6 +100,8 @@ def array(name: str, value: Any, dtype: np.dtype, dims: tuple[int, ...], width: 
     else:
         if hasattr(value, "toarray"):
             value = value.toarray()
+        if hasattr(value, "filled") and np.any(value.mask):  # a masked array of NumPy
+            raise ValueError(f"{name} must have no masked entries, got {quote(value)}; clean it first")
         try:
             raw = np.asarray(value)
         except ValueError:
@@ -132,7 +135,8 @@ def finite_rows(name: str, rows: np.ndarray) -> np.ndarray:
 def finite(name: str, values: np.ndarray) -> np.ndarray:
     """Return the array `values`, the argument `name`, unchanged; or raise ValueError.
 
-    Every value must be finite and so small that its product with a row cannot overflow.
+    Every value must be finite, and so small that its product with a row cannot overflow: at most about the square root
+    of the largest number of its dtype.
     """
     largest = LARGEST[values.dtype.char]
     bad = ~(np.abs(values) <= largest)

@@ -25,7 +25,7 @@ import llvmlite
 import numba
 from numba import types
 from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
+from numba.core.compiler import CompileResult, Flags
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
@@ -34,7 +34,7 @@ from onepass.foundation.compile_notice import time_compilation
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.forks import open_at_fork
 from onepass.foundation.numba_bookkeeping import reduce_bookkeeping
-from onepass.foundation.numba_linking import link_lazily
+from onepass.foundation.numba_linking import add_python_wrapper, link_lazily
 
 NEVER_COMPILED = {
     "__main__.py", "adapters", "cache.py", "cli", "client", "cluster", "curve_labels.py", "atomic_write.py", "files.py",
@@ -159,14 +159,16 @@ class Compiler:
     """Wrapper of numba's compiler `usual` for one function, which uses the disk cache.
 
     `kept` are the cache entries of the function. One process at a time compiles an entry, and writes the result to the
-    cache at once. The time is measured.
+    cache at once. The time is measured. If `inner` returns the dispatcher of the variant that compiled code calls, that
+    variant is compiled, and a wrapper for calls from Python is linked to it.
     """
 
     usual: Any
     kept: Entries | None
+    inner: Callable[[], Any] | None
 
-    def __init__(self, usual: Any, kept: Entries | None):
-        self.usual, self.kept = usual, kept
+    def __init__(self, usual: Any, kept: Entries | None, inner: Callable[[], Any] | None):
+        self.usual, self.kept, self.inner = usual, kept, inner
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.usual, name)
@@ -176,16 +178,25 @@ class Compiler:
             context, kept = self.usual.targetdescr.target_context, self.kept
             name = None if kept is None or return_type is not None else kept.name(args, context.codegen())
             if kept is None or name is None:
-                return self.usual.compile(args, return_type)
+                return self._compile(args, return_type)
             with cache.turn(name):
                 result = kept.load_overload(args, context)  # another process may have made it meanwhile
                 if result is not None:
                     context.insert_user_function(result.entry_point, result.fndesc, [result.library])
                     return result
-                result = self.usual.compile(args, return_type)
+                result = self._compile(args, return_type)
                 if not result.library.has_dynamic_globals:
                     cache.write_entry(name, dumps(result._reduce()))
                 return result
+
+    def _compile(self, args: Any, return_type: Any) -> Any:
+        if self.inner is None or return_type is not None:
+            return self.usual.compile(args, return_type)
+        inner = self.inner()
+        inner.compile(args)
+        flags = Flags()
+        self.usual.targetdescr.options.parse_as_flags(flags, self.usual.targetoptions)
+        return add_python_wrapper(inner.overloads[args], flags)
 
 
 @functools.cache
@@ -203,10 +214,11 @@ def include_source(function: Callable) -> None:
     sources.update(_text(function))
 
 
-def attach_cache(dispatcher: Any, prefix: str) -> Any:
+def attach_cache(dispatcher: Any, prefix: str, inner: Callable[[], Any] | None = None) -> Any:
     """Give a numba dispatcher the disk cache of onepass, and return the dispatcher.
 
-    `prefix` begins the names of the cache files. A function without a source file gets no cache.
+    `prefix` begins the names of the cache files. A function without a source file gets no cache. `inner` returns the
+    dispatcher of the same function without a wrapper for Python, which is then compiled in its place.
     """
     function = dispatcher.py_func
     if not prefix and not is_ours(function):  # somebody else's code becomes part of what our loops call
@@ -214,7 +226,7 @@ def attach_cache(dispatcher: Any, prefix: str) -> Any:
     kept = Entries(function, prefix) if _is_file(inspect.getfile(function)) else None
     if kept is not None:
         dispatcher._cache = kept
-    dispatcher._compiler = Compiler(dispatcher._compiler, kept)
+    dispatcher._compiler = Compiler(dispatcher._compiler, kept, inner)
     dispatcher.compile = _defer_while_compiling(dispatcher.compile)
     return dispatcher
 

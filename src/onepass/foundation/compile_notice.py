@@ -16,7 +16,7 @@ _depth, _began, _before = 0, 0.0, 0.0
 
 
 def set_quiet(chosen: bool) -> None:
-    """Switch the messages off (True), for a program with its own progress bar, or on again (False)."""
+    """Switch the notices of compilation off (True), for a program with its own progress bar, or on again (False)."""
     global _quiet
     _quiet = chosen
 

@@ -496,7 +496,8 @@ class Parts(NamedTuple):
 def _split_parts(tensors: dict[str, np.ndarray], extras: list[dict[str, Any]]) -> tuple[dict[str, np.ndarray], Parts]:
     """Split a file's arrays into those of the owner itself and those of its parts.
 
-    `extras` holds the plain data of each part. Raises ValueError if an array belongs to neither.
+    The name of a part's array begins with the part's index. `extras` holds the plain data of each part. Raises
+    ValueError if an array has the index of no part.
     """
     own: dict[str, np.ndarray] = {}
     each: list[dict[str, np.ndarray]] = [{} for _ in extras]

@@ -38,13 +38,13 @@ def compiled(function: Callable, *, nogil: bool = True) -> Any:
     if getattr(config, "DISABLE_JIT", False):  # all of it as Python: an index beyond an array is an IndexError
         return function
     options: dict[str, Any] = {"fastmath": {"reassoc", "contract"}, "nogil": nogil, "no_cfunc_wrapper": True}
-    python = attach_cache(njit(function, **options), "")
 
     @functools.cache
-    def inner() -> Any:  # made at its first use: most functions of a process have none
+    def inner() -> Any:  # made when the function is first compiled, or called by compiled code
         bare = {**options, "no_cpython_wrapper": True}
         return attach_cache(njit(function, **bare), "inner-")
 
+    python = attach_cache(njit(function, **options), "", inner)
     python.get_call_template = lambda *given: inner().get_call_template(*given)
     python.get_overload = lambda signature: inner().get_overload(signature)
     return python
@@ -112,7 +112,7 @@ def generic(function: Callable, *, default: bool = False) -> Any:
     """Make a function that dispatches on the type of its first argument, in Python and in compiled code alike.
 
     If `default` is True, the body is compiled for every type without a registered implementation. Otherwise the body is
-    called for such a type, and raises an error. The decorator `for_state(StateClass)` of the result registers an
+    called for such a type, and must raise an error. The decorator `for_state(StateClass)` of the result registers an
     implementation for a type.
     """
     python = functools.singledispatch(compiled(function) if default else function)

@@ -231,7 +231,7 @@ def inverse_root_error(eps, mass, reg):
 def norm_limit(like):
     """Return the largest norm allowed for rows and parameters in the dtype of `like`.
 
-    The sum of 10^8 products of two such vectors is still finite.
+    The sum of 10^8 inner products of two such vectors is still finite.
     """
     return ROOM * np.sqrt(float(np.finfo(like.dtype).max))
 

@@ -6,16 +6,21 @@ address; calls in compiled code do not.
 """
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from typing import Any
 
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
-from numba.core.environment import lookup_environment
+from numba.core.compiler import _make_subtarget
+from numba.core.environment import Environment, lookup_environment
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrt import rtsys
+from numba.core.targetconfig import ConfigStack
 
 LLVM = "numba:llvm_lock"  # the event of its calls
 ENVIRONMENT = "_ZN08NumbaEnv"  # how the names of global variables begin that hold what code needs of Python
+WRAPPER = "_python"  # how the name of the variable of a wrapper ends, which has its own
 
 
 class Part(JITCodeLibrary):
@@ -74,6 +79,28 @@ class Part(JITCodeLibrary):
         It holds object code, or LLVM bitcode if the library has no object code yet.
         """
         return super().serialize_using_object_code() if self.whole else self.serialize_using_bitcode()
+
+
+def add_python_wrapper(result: Any, flags: Any) -> Any:
+    """Return a compile result that Python can call, made of the `result` of a function without a wrapper for Python.
+
+    Only the wrapper is lowered, with the compiler flags `flags`. The caller holds numba's compiler lock and uses
+    `link_lazily`.
+    """
+    described = copy.copy(result.fndesc)
+    described.env_name += WRAPPER
+    environment = Environment.from_fndesc(described)
+    context = _make_subtarget(cpu_target.target_context, flags).subtarget(environment=environment, fndesc=described)
+    library = context.codegen().create_library(described.qualname)
+    library.enable_object_caching()
+    library.add_linking_library(rtsys.library)
+    library.add_linking_library(result.library)
+    with ConfigStack().enter(flags), context.push_code_library(library):
+        context.create_cpython_wrapper(library, described, environment, None, release_gil=flags.release_gil)
+    function = context.get_executable(library, described, environment)
+    return result._replace(
+        library=library, entry_point=function, fndesc=described, environment=environment, metadata={}
+    )
 
 
 @contextlib.contextmanager

@@ -118,7 +118,7 @@ def copy(state: Any) -> Any:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Return True if the states `one` and `other` hold the same numbers."""
+    """Return True if the states `one` and `other` hold the same numbers. NaN is not equal to NaN."""
     mine, its = dict(leaves(one)), dict(leaves(other))
     return mine.keys() == its.keys() and all(np.array_equal(mine[path], its[path]) for path in mine)
 

@@ -12,7 +12,7 @@ Training and test parts are merged (Wen, Yin et al. F.1). Rows stay as in the fi
 import gzip
 import lzma
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -448,12 +448,13 @@ def _download(name: str, source: Source) -> tuple[Form, list[Path]]:
             pooch.retrieve(url, checksum, fname=target.name, path=target.parent, downloader=fetch)
     except (requests.RequestException, OSError, ValueError) as error:
         raise DataNotFound(
-            f"the data set '{name}' is not on this machine and could not be downloaded: put {files} into the folder "
-            f"that the environment variable ONEPASS_DATA names, or into {folder}"
+            f"the data set '{name}' is not on this machine and could not be downloaded: get "
+            f"{join_paths([one.url for one in source.downloads])}, and put {files} into the folder that the "
+            f"environment variable ONEPASS_DATA names, or into {folder}"
         ) from error
     form = source.forms[-1]
     return form, [folder / file for file in form.files]
 
 
-def join_paths(items: list[Path] | tuple[str, ...]) -> str:
+def join_paths(items: Sequence[Path | str]) -> str:
     return " and ".join(str(item) for item in items)

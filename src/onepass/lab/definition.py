@@ -48,42 +48,49 @@ class Study(Protocol):
 
     Attributes
     ----------
-    name : str
-        Name on the command line and in the rows.
-    description : str
-        One line for `onepass list`.
-    policies : tuple of Policy
-        Policies that play unless others are given.
-    rounds : int
-        Number of rounds unless another is given.
-    seeds : int
-        Number of seeds unless another is given.
-    figure : Figure
-        Table and picture of the results.
-    grid : dict of str -> sequence of float
-        Parameters that `tune` searches, with their values.
-    timed : bool
-        True if seconds are the result. The seeds then run one after the other by default.
     alone : bool, optional
         True if every policy plays alone, so that an interrupted run continues policy by policy.
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name on the command line and in the rows."""
+        ...
+
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """One line for `onepass list`."""
+        ...
+
     @property
-    def policies(self) -> tuple[Policy, ...]: ...
+    def policies(self) -> tuple[Policy, ...]:
+        """Policies that play unless others are given."""
+        ...
+
     @property
-    def rounds(self) -> int: ...
+    def rounds(self) -> int:
+        """Number of rounds unless another is given."""
+        ...
+
     @property
-    def seeds(self) -> int: ...
+    def seeds(self) -> int:
+        """Number of seeds unless another is given."""
+        ...
+
     @property
-    def figure(self) -> Figure: ...
+    def figure(self) -> Figure:
+        """Table and picture of the results."""
+        ...
+
     @property
-    def grid(self) -> Mapping[str, Sequence[float]]: ...
+    def grid(self) -> Mapping[str, Sequence[float]]:
+        """Parameters that `tune` searches, with their values."""
+        ...
+
     @property
-    def timed(self) -> bool: ...
+    def timed(self) -> bool:
+        """True if seconds are the result. The seeds then run one after the other by default."""
+        ...
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
         """Return the trial of one seed, in which all given policies play the same problem.

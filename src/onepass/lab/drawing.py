@@ -59,6 +59,8 @@ def save(figure: Figure, rows: Sequence[Row], curves: Sequence[Row], path: Path)
 def save_panels(figure: Figure, rows: Sequence[Row], curves: Sequence[Row], stem: Path) -> list[Path]:
     """Save each panel as a PDF of its own, `stem-NAME.pdf`, without the title, and return the paths.
 
+    NAME is the label of the panel.
+
     `figure` has the function that draws. `rows` are the results at the end of a run, and `curves` the results over
     rounds, as dictionaries.
     """
@@ -284,7 +286,7 @@ def set_log_scale(axes: Any, which: str, crowded: float = 1.0) -> None:
 
 
 def _format_tick(value: float, _: Any = None) -> str:
-    """Format a tick: 0.001 to 1,000,000 in full, other numbers as powers of ten."""
+    """Format a tick: 0.001 to below 10,000,000 in full, other numbers as a digit and a power of ten, such as 2e7."""
     return f"{value:,.10g}" if 1e-3 <= abs(value) < 1e7 else f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")
 
 

@@ -1,20 +1,32 @@
 """Policies under a name: a function that makes a bandit, with its parameters."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any
 
+import numpy as np
+
 import onepass
 
 REGS = (0.02, 0.2, 2.0, 20.0, 200.0)
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # memory address in the repr of an object
 
 
 @dataclass(frozen=True)
 class Policy:
     """Bandit or learner with its parameters, under the label that tables show.
 
-    The recipe is the function that makes the bandit. In a study of matrices, it makes a sketch.
+    The recipe is the function or class that makes the bandit. A study calls ``recipe(**where, **params)``. The study
+    chooses `where`, so leave these arguments out of `params`:
+
+    - bandits with rows: `dim` and `seed`;
+    - kernel bandits: `arms`, `kernel` and `seed`;
+    - learners: `seed` and `majority` (the more frequent label), each only if the recipe has this parameter;
+    - sketches, in a study of matrices: `dim`.
+
+    docs/experiments.md says what a bandit must be able to do.
 
     Parameters
     ----------
@@ -96,7 +108,7 @@ class Policy:
 
     @property
     def compile_key(self) -> tuple[Any, ...]:
-        """Key that is equal for policies with the same compiled code: the recipe, and its bool or str parameters."""
+        """Key (the recipe, and its bool or str parameters) that is equal for policies with the same compiled code."""
         options = ((name, value) for name, value in self.params.items() if isinstance(value, bool | str))
         return (self.recipe, *sorted(options))
 
@@ -106,14 +118,26 @@ class Policy:
         Returns
         -------
         dict of str -> object
-            Label ("policy"), "group", name of the recipe ("recipe") and parameters ("params").
+            Label ("policy"), "group", name of the recipe ("recipe") and parameters ("params"), as plain data: an object
+            that JSON cannot hold is given as its text.
         """
         return {
             "policy": self.label,
             "group": self.group or self.label,
             "recipe": self.name,
-            "params": dict(self.params),
+            "params": to_plain(dict(self.params)),
         }
+
+
+def to_plain(value: Any) -> Any:
+    """Return a parameter of a policy as data that JSON can hold; an object of another kind becomes its text."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): to_plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(one) for one in value]
+    return value if value is None or isinstance(value, str | int | float) else ADDRESS.sub("", repr(value))
 
 
 def policy_variant(group: Policy, note: str, **params: object) -> Policy:

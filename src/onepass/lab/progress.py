@@ -66,7 +66,9 @@ class Meter:
         return 0 if self.total is None else self.total - self.done
 
     def _line(self, spent: float) -> str:
-        if self.total is None:
+        if not self.total:
             return f"{self.done} done in {spent:.0f} s"
         share = self.done / self.total
+        if share == 0.0:
+            return f"0% done in {spent:.0f} s"
         return f"{share:.0%} done in {spent:.0f} s, about {spent / share - spent:.0f} s left"

@@ -22,8 +22,8 @@ def play_on_ray(
 ) -> tuple[dict[int, Results], bool]:
     """Play the tasks on the workers of the Ray cluster at `address`.
 
-    Returns the results by the index of the task, and True if Ctrl-C came. `rounds` are played in steps of `step`
-    rounds. The results of tasks in `cache` are taken from there. `meter` shows the progress.
+    `study` plays a task. Returns the results by the index of the task, and True if Ctrl-C came. `rounds` are played in
+    steps of `step` rounds. The results of tasks in `cache` are taken from there. `meter` shows the progress.
     """
     found, steps = cache.load_results(), -(-rounds // step)
     meter.advance(steps * len(found))

@@ -87,7 +87,7 @@ def rebuild(
     curves = read(folder / CURVES) if file == ROWS else []
     for other in beside:
         rows, curves = _add_rows(rows, read(other / file)), _add_rows(curves, read(other / CURVES))
-    figure = figure or _figure_by_name(rows[0]["figure"], folder)
+    figure = figure or _figure_by_name(rows[0].get("figure", ""), folder)
     text = format_table(figure, rows)
     (folder / TABLE).write_text(text + "\n", encoding="utf-8")
     save(figure, rows, curves, folder / PICTURE)

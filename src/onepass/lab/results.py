@@ -41,7 +41,7 @@ class Results:
     figure: Figure | None = field(default=None, compare=False)
 
     def save(self, folder: Path) -> None:
-        """Write rows and curves as Parquet files into a folder.
+        """Write rows to `results.parquet` and curves to `curves.parquet` in a folder, over older files of these names.
 
         Parameters
         ----------
@@ -65,9 +65,13 @@ def write(rows: Iterable[Row], path: Path) -> None:
 
 
 def flatten(row: Row) -> Row:
-    """Return a row of results with one more column `param_NAME` for each parameter, and with `params` as JSON."""
+    """Return a row of results with one more column `param_NAME` for each parameter, and with `params` as JSON.
+
+    Lists and dictionaries are JSON in their columns, too, because policies may have other types in the same column.
+    """
     params = row["params"]
-    return {**row, "params": json.dumps(params), **{f"param_{name}": value for name, value in params.items()}}
+    own = {f"param_{name}": json.dumps(it) if isinstance(it, list | dict) else it for name, it in params.items()}
+    return {**row, "params": json.dumps(params), **own}
 
 
 def read(path: Path) -> list[Row]:
@@ -83,7 +87,10 @@ def read(path: Path) -> list[Row]:
     if "params" not in table.columns:
         raise ExperimentError(f"{path} was not written by onepass: it has no column 'params'")
     plain = table.select(name for name in table.columns if not name.startswith("param_"))
-    return [{**row, "params": json.loads(row["params"])} for row in plain.iter_rows(named=True)]
+    try:
+        return [{**row, "params": json.loads(row["params"])} for row in plain.iter_rows(named=True)]
+    except (ValueError, TypeError) as error:
+        raise ExperimentError(f"{path} is damaged ({error} in column 'params'): run the experiment again") from error
 
 
 def json_line(row: Row) -> str:

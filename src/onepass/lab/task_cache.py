@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,11 +12,10 @@ from typing import Any
 import onepass
 from onepass.foundation.atomic_write import write_atomically
 from onepass.lab.definition import Study
-from onepass.lab.policy import Policy
+from onepass.lab.policy import ADDRESS, Policy
 from onepass.lab.results import Results
 
 DIGEST = 16  # bytes in the name of a finished task
-PLACE = re.compile(r" at 0x[0-9a-f]+")  # memory address in the repr of an object
 
 Tasks = Sequence[tuple[tuple[Policy, ...], int, str]]  # policies side by side, seed, label
 
@@ -42,10 +40,10 @@ class TaskCache:
         for place, file in enumerate(self.files):
             try:
                 rows, curves = json.loads(file.read_bytes())
-                out[place] = Results(rows=rows, curves=curves)
+                out[place] = Results(rows=list(rows), curves=list(curves))
             except FileNotFoundError:
                 continue
-            except ValueError:
+            except (ValueError, TypeError):
                 file.unlink()
         return out
 
@@ -71,14 +69,14 @@ def _task_digest(study: Study, policies: Sequence[Policy], seed: int, rounds: in
     given = [study, *getattr(study, "__dict__", {}).values(), *(policy.make for policy in policies)]
     texts = sorted({text for text in map(_module_digest, given) if text})
     what = [
-        PLACE.sub("", repr(study)),
+        ADDRESS.sub("", repr(study)),
         [policy.columns() for policy in policies],
         seed,
         rounds,
         _source_digest(),
         texts,
     ]
-    text = json.dumps(what, default=lambda value: PLACE.sub("", repr(value)))
+    text = json.dumps(what, default=lambda value: ADDRESS.sub("", repr(value)))
     return hashlib.blake2b(text.encode(), digest_size=DIGEST).hexdigest()
 
 

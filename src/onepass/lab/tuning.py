@@ -79,6 +79,9 @@ def tune(
     policies = [policy for policy in (experiment.policies if policies is None else policies) if policy.tuned]
     if not policies:
         raise ExperimentError(f"{experiment.name} has no policy to tune among those that were named")
+    if not any(policy.accepts(name) for policy in policies for name in experiment.grid):
+        labels, axes = (", ".join(names) for names in ([policy.label for policy in policies], experiment.grid))
+        raise ExperimentError(f"{labels} must have a parameter to tune, one of {axes}")
     problem: Study = getattr(experiment, "tuning", None) or experiment
     rounds = problem.rounds if rounds is None else rounds
     check_counts(rounds=rounds, seeds=seeds)

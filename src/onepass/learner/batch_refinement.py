@@ -68,9 +68,10 @@ def transform_rows(state, rows):
 
 
 def _cache_blocks(blocks: Blocks, count: int, size: int) -> Blocks:
-    """Return the blocks of the features (count, size) of all examples; small ones are computed once and stored.
+    """Return `blocks`, or a function with the same results that stores the features (count, size) of all examples.
 
-    `blocks` is a function that yields the slice of a block's examples and their features.
+    `blocks` is a function that yields the slice of a block's examples and their features. They are stored if they take
+    at most `HELD` bytes.
     """
     if 8 * count * size > HELD:
         return blocks
@@ -148,9 +149,10 @@ def search_penalty(
 ) -> list[PenalizedFit] | None:
     """Return the fit of every class at a common penalty, for w (classes, k) and signs (n, classes).
 
-    If `chosen` is True, penalties from `reg` on are tried in both directions, and the one with the smallest left-out
-    loss is taken, or a smaller one that is nearly as good. Otherwise the penalty is `reg`. A fit takes at most `steps`
-    Newton steps. Returns None if a Hessian is not positive definite at `reg`. The other arguments are those of
+    If `chosen` is True, larger and then smaller penalties than `reg` are tried, each `FACTOR` times or 1 / `FACTOR`
+    times the one before, as long as the loss with each example left out falls. Of penalties that are nearly as good as
+    the best, the smallest is taken. If `chosen` is False, the penalty is `reg`. A fit takes at most `steps` Newton
+    steps. Returns None if a Hessian is not positive definite at `reg`. The other arguments are those of
     `fit_at_penalty`.
     """
     found: dict[int, list[PenalizedFit]] = {}

@@ -111,7 +111,10 @@ class Reasons(NamedTuple):
 
 
 def make_reasons(decision: float, terms: list[Reason]) -> Reasons:
-    """Return the explanation of a prediction: its terms by size of contribution, without terms that are zero."""
+    """Return the explanation of a prediction: its terms by size of contribution, without terms that are zero.
+
+    `decision` is the prediction f of the learner for the row, to which the contributions of `terms` add up.
+    """
     told = [term for term in terms if term.weight != 0.0 or term.contribution != 0.0]
     return Reasons(decision, tuple(sorted(told, key=lambda term: -abs(term.contribution))))
 

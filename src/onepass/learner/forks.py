@@ -11,7 +11,7 @@ With decision f, loss l and features phi of the sketched Nystrom map (features/s
 
 Wen, Zhang et al. update the map, predict and step. But only the loss of a round, and so its target, tells if the map
 must be updated. This implementation therefore decides first, on the old map, and then changes the map. The step for the
-example is taken on the new map, as in Wen, Zhang et al. docs/forks_measured.md compares this with other orders.
+example is taken on the new map, as in Wen, Zhang et al. docs/forks_adversarial.md compares this with other orders.
 
 Details that Wen, Zhang et al. leave open follow the program of its authors:
 
@@ -54,8 +54,8 @@ class FORKSState(NamedTuple):
     - newton: weights and matrix of the Newton step.
     - loss: the loss.
     - decaying: the argument `decaying_curvature` of `FORKS`.
-    - cap: bound of predictions: the argument `bound` if weights are projected before the next example is predicted,
-      else infinity.
+    - cap: bound of predictions. It is the argument `bound` if weights are projected before the next example is
+      predicted, else infinity.
     """
 
     sketching: Sketching

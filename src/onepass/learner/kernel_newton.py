@@ -100,9 +100,9 @@ class KernelNewton(Learner):
         Number of kernel features computed from the landmarks, from 1 to size. Defaults to size, and to half of it for
         "sketched". Must be None for Fourier features.
     design : Design, optional
-        Design for all features, in float64, with its own reg, the penalty on ||w||^2. It has rank + 2 columns, or size
-        + 2 for Fourier features, and more with a linear part. Defaults to an exact design, and to a sketch for wide
-        rows.
+        Design for all features, in float64, with its own reg, the penalty on ||w||^2. It has a column for each kernel
+        feature (rank, or size for Fourier features), for the constant and for the previous example, and one for each
+        column of the rows if there is a linear part. Defaults to an exact design, and to a sketch for wide rows.
     reg : float, optional
         Penalty of the default design, above 0. Defaults to 0.1. For the logistic loss the default is smaller if one
         class is rare, and still smaller values are taken if the loss on the first examples is smaller with them.
@@ -132,14 +132,15 @@ class KernelNewton(Learner):
         True adds a feature for the previous example: its target times a kernel of its distance to the row. It helps on
         streams in which examples repeat.
     follow : bool, default False
-        Choose half of the landmarks again if most of the last warm_up rows are far from all landmarks, and if this
-        improves predictions. The learner then keeps these rows in memory. Only for "nystrom".
+        Replace half of the landmarks by recent rows if most of the last warm_up rows are far from all landmarks, and if
+        this improves predictions. The learner then keeps these rows in memory. Only for "nystrom".
     memory : float or None, default 20.0
         Number of examples, above 0, that count in each direction of the features. An example counts half after 0.69 *
         memory later examples in the same direction. A direction that does not occur is not forgotten
         (docs/how/forgetting.md). None forgets nothing, which is right for streams that do not change.
     warm_up : int, optional
-        Number of first examples from which scales, width and landmarks are computed, at least 2. Defaults to 4 * size.
+        Number of first examples from which scales, width and landmarks are computed, at least 2. Until then they are
+        computed again after 1, 2, 4, ... examples. Defaults to 4 * size.
     loss : str, default "squared_hinge"
         Loss: "squared_hinge", "hinge" or "logistic" for targets -1 and 1; "squared", "huber" or "epsilon_insensitive"
         for numbers.
@@ -234,7 +235,7 @@ class KernelNewton(Learner):
         Returns
         -------
         int
-            The parameter `columns` for rows far wider than that, which are hashed; otherwise `dim`.
+            The parameter `columns` for rows more than four times as wide, which are hashed; otherwise `dim`.
         """
         most: int = self.params["columns"]
         return most if dim > FAR * most else dim
@@ -256,9 +257,10 @@ class KernelNewton(Learner):
 
     @property
     def design(self) -> Design:
-        """The given design, or by default an exact one, or a sketch for many columns.
+        """The given design; by default an exact one for up to 600 features, and a sketch for more.
 
-        Before the first example the default covers the kernel features alone.
+        The features are the kernel features, a constant, the feature of the previous example, and the columns of the
+        rows if there is a linear part. Before the first example the columns are not counted.
         """
         return self._design(self.rank + 2 + (self.columns(self.dim) if self.linear else 0))
 
@@ -311,9 +313,11 @@ class KernelNewton(Learner):
         )
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """Learn rows (n, d) with targets (n,) and weights (n,) or None, and return the decisions made before.
+        """Predict and learn rows (n, d), one after the other, and return the predictions f(x), (n,) or (n, classes).
 
-        The map is made again whenever it is due.
+        Each row is predicted before it is learned. `targets` (n,) are the values to learn. `weights` (n,) multiply the
+        losses; None means 1. The feature map is made again after 1, 2, 4, ... examples, and after `warm_up` examples.
+        With `follow` its landmarks are also checked after every further `warm_up` examples.
         """
         done, decisions, warm_up = 0, np.empty((len(rows), *self.output_shape)), self.params["warm_up"]
         weights = np.ones(len(rows)) if weights is None else weights
@@ -333,7 +337,7 @@ class KernelNewton(Learner):
         return decisions
 
     def _refresh_landmarks(self) -> None:
-        """Choose landmarks again and relearn the latest examples, if most of them are far from all landmarks.
+        """Replace half of the landmarks and relearn the latest examples, if most of these are far from all landmarks.
 
         Everything stays as it is if the new landmarks do not lower the loss of the later half of these examples.
         """
@@ -413,10 +417,11 @@ class KernelNewton(Learner):
         self._state = self._replace_fields(learned, n_seen=s.n_seen, **kept)
 
     def _relearn(self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Any:
-        """Return the state after the first examples, with the gain and the penalty that have the least loss.
+        """Return the state after the first examples, with the gain and the penalty of the smallest total loss.
 
-        `fresh` is a state that has learned nothing. `gain` is explained in the class; the penalties tried are `reg`
-        times the factors of `penalty_shares`.
+        The loss is that of predictions made before each example is learned. `rows`, `targets` and `weights` are the
+        examples, and `fresh` is a state that has learned nothing. `gain` is explained in the class; the penalties tried
+        are `reg` times the factors of `penalty_shares`.
         """
         linear, gain, chosen = fresh.slope.size, self.params["gain"], len(rows) >= ENOUGH
         unit = SHORT if fresh.phi.size > linear + 2 and self.params["loss"] != "logistic" else 1.0
@@ -463,9 +468,12 @@ class KernelNewton(Learner):
     def _try_gain(
         self, fresh: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray, given: float, share: float
     ) -> tuple[Any, float]:
-        """Return the state after the first examples and its loss, with the gain `given` and the penalty share * reg.
+        """Return the state after the first examples, and the sum of the losses of their predictions.
 
-        `fresh` is a state that has learned nothing.
+        Each prediction is made before its example is learned.
+
+        The linear part has the gain `given`, and the penalty is `share` * reg. `fresh` is a state that has learned
+        nothing.
         """
         begun = fresh._replace(
             slope=given * fresh.slope,
@@ -544,12 +552,16 @@ class KernelNewton(Learner):
     def _learn_block(
         self, state: Any, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray
     ) -> tuple[Any, np.ndarray]:
-        """Return the state after rows (n, d) with targets (n,) and weights (n,), and the decisions made before them."""
+        """Predict and learn rows (n, d) with targets (n,) and weights (n,) on a fixed feature map.
+
+        Returns the new state, and the predictions f(x) of the rows, (n,) or (n, classes). Each row is predicted before
+        it is learned.
+        """
         found: tuple[Any, np.ndarray] = learn_weighted_examples(state, rows, targets, weights)
         return found
 
     def _total_loss(self, state: Any, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
-        """Return the sum of the losses of decisions (n,) on targets (n,), multiplied by weights (n,)."""
+        """Return the sum of the losses of predictions f(x) (n,) on targets (n,), multiplied by weights (n,)."""
         center, spread = state.center, state.spread
         return float(total_loss(state.loss, (decisions - center) / spread, (targets - center) / spread, weights))
 

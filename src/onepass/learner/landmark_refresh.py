@@ -44,8 +44,8 @@ def refresh_landmarks(s: Any, p: dict[str, Any], rank: int, design: Any, near: f
     """Return the state of `KernelNewton` with new landmarks, half of which are among the latest rows.
 
     The latest rows must then be learned again. `p` holds the parameters of `KernelNewton`, `rank` is the number of
-    kernel features, `design` the initial design, and `near` a factor in the kernel width of the feature of the previous
-    example.
+    kernel features, and `design` the initial design. `near` multiplies the squared distance in the exponent of the
+    kernel with the previous example: exp(-near ||x - x_last||^2 / (2 width^2)).
     """
     rows, linear = s.buffer_rows, s.slope.size
     scale = np.where(s.inverse_scale > 0.0, s.inverse_scale, 1.0)

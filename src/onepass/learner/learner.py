@@ -57,7 +57,10 @@ class Learner(files.Owner):
         return check_rows("X", rows, self.dim or None)
 
     def check_targets(self, targets: Any, count: int) -> np.ndarray:
-        """Return targets of `count` rows as an array (count,). Raises ValueError for bad ones."""
+        """Return the targets of `count` rows as an array (count,).
+
+        Raises ValueError for a wrong length, a target that is not finite, or, in a classifier, one that is not -1 or 1.
+        """
         out = check.finite("y", check.array("y", targets, np.dtype(np.float64), (1,)))
         if len(out) != count:
             raise ValueError(f"y must have one entry per row of X ({count}), got {len(out)}")
@@ -103,7 +106,10 @@ class Learner(files.Owner):
 
     @writing
     def learn_checked(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """Predict and learn checked rows and targets with these `weights`, and return the predictions f (n,)."""
+        """Predict and then learn each of the checked rows, in order; return the predictions f, (n,) or (n, classes).
+
+        `targets` (n,) are the values to learn, and `weights` (n,) or None multiply the losses.
+        """
         return self._learn_checked(rows, targets, weights)
 
     def _learn_checked(self, rows: Any, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -134,9 +140,10 @@ class Learner(files.Owner):
         return False
 
     def _learn(self, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """Decide on rows (n, columns), learn them with targets (n,) and weights (n,) or None, and return the decisions.
+        """Predict and learn rows (n, columns), one after the other, and return the predictions f(x), (n,).
 
-        There is at least one row.
+        Each row is predicted before it is learned. `targets` (n,) are the values to learn, and `weights` (n,) or None
+        multiply the losses. There is at least one row.
         """
         self._state, decisions = learn_examples(self._state, rows, targets)
         return decisions
@@ -155,7 +162,10 @@ class Learner(files.Owner):
         return decisions, self.mistakes(decisions, np.asarray(y, np.float64))
 
     def mistakes(self, decisions: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return the mistakes (n,) of `decisions` (n,) on `targets` (n,): 0 or 1 for classes, else squared errors."""
+        """Return the mistakes (n,) of predictions f(x), `decisions` (n,): 0 or 1 for classes, else squared errors.
+
+        `targets` (n,) are the right classes or values.
+        """
         if self.is_classifier:
             return (np.where(decisions < 0.0, -1.0, 1.0) != targets).astype(np.float64)
         return (decisions - targets) ** 2
@@ -183,7 +193,7 @@ class Learner(files.Owner):
 
     @reading
     def decide_checked(self, rows: Any) -> np.ndarray:
-        """Return the predictions f of rows (n, dim) that have been checked."""
+        """Return the predictions f, (n,) or (n, classes), of rows (n, dim) that have been checked."""
         return self._decide(rows)
 
     def _decide(self, rows: Any) -> np.ndarray:
@@ -393,14 +403,14 @@ class Learner(files.Owner):
         return self.begin(dim)
 
     def consistent(self, state: Any, begun: Any) -> bool:
-        """Return True if a state read from a file can have come from the initial state `begun` of the same width."""
+        """Return True if a state read from a file can have come from `begun`, the initial state for as many columns."""
         return self.fits(state, begun)
 
     def fits(self, state: Any, begun: Any) -> bool:
         """Return True if a `state` read from a file is valid, compared with the initial state `begun`.
 
-        No index of compiled code may lie outside its array. The default compares shapes and scalars; learners whose
-        arrays grow or whose counters move override it.
+        It compares shapes, scalars and counters. Without this check, an index from a damaged file could lead compiled
+        code outside an array.
         """
         return has_same_layout(state, begun)
 
@@ -423,7 +433,7 @@ class LearnerStates(NamedTuple):
 def restore_states(learners: list[Learner], dim: int, held: files.StateSource) -> None:
     """Give learners the states `held` by a file; raise ValueError if they do not belong to these learners.
 
-    `dim` is the width of the rows that the learners have learned.
+    `dim` is the number of columns of the rows that the learners have learned.
     """
     begun = LearnerStates(tuple(one.begin_with_dim(dim) for one in learners))
 

@@ -25,7 +25,7 @@ class LinearPart(NamedTuple):
     """Linear features (x - middle) * slope of rows x (dim,), beside kernel features.
 
     - middle, slope (dim,): centre and factor of each column.
-    - unseen (dim,): True for columns that were 0 in all first rows although rows are sparse.
+    - unseen (dim,): True for columns that were 0 in all first rows, if other columns are sparse and not always 0.
     - reach: largest absolute value to which the columns in `unseen` are clipped.
     """
 

@@ -15,7 +15,7 @@ of phi is 0.
 
 The mean curvature h is less than the curvature of a class's own examples. So the penalty is only a SHARE of the penalty
 for one class: with the mean curvature and a sixteenth of the penalty, 5.4% of digits are wrong, and with the largest
-curvature and the whole penalty 6.5%. docs/kernel_classifier_measured.md compares with separate learners.
+curvature and the whole penalty 6.5%. docs/kernel_classes_measured.md compares with separate learners.
 """
 
 from typing import Any, NamedTuple
@@ -124,9 +124,9 @@ def _step_all(state, x, target, times):
 
 @compiled
 def _learn_all(state, rows, targets, weights):
-    """Decide on and learn rows (n, d), one after the other; return the state and the decisions (n, classes).
+    """Predict and learn rows (n, d), one after the other; return the state and the predictions f (n, classes).
 
-    targets (n, classes) are -1 or 1, and weights (n,) multiply the losses.
+    Each row is predicted before it is learned. targets (n, classes) are -1 or 1, and weights (n,) multiply the losses.
     """
     decisions = np.empty((rows.shape[0], state.f.size))
     for i in range(rows.shape[0]):
@@ -236,7 +236,7 @@ class MulticlassNewton(KernelNewton):
         return found
 
     def _terms(self, x: np.ndarray, names: tuple[str, ...], decision: float) -> list[Reason]:
-        """Return the terms of the largest class decision f at the row x."""
+        """Return the terms of the largest of the class decisions f at the row x; `names` are those of the columns."""
         s = self._state
         c = int(_decide_all(s, x[None])[0].argmax())
         w = s.newton.w[c].copy()

@@ -118,7 +118,7 @@ def reset_newton(state, k):
 
 @compiled
 def add_dimension(state, k):
-    """Add a dimension after the k in use: the step's matrix gets alpha on its diagonal, and the weights a zero."""
+    """Add a dimension after the k in use, in place: A gets alpha on its diagonal, and the weights a zero."""
     state.w[k] = 0.0
     for i in range(k):
         state.root[i, k], state.root[k, i] = 0.0, 0.0
@@ -126,7 +126,7 @@ def add_dimension(state, k):
 
 
 def init_newton(size: int, params: dict[str, Any]) -> Newton:
-    """Return the state of the Newton step before the first reset, with room for `size` features.
+    """Return the state of the Newton step with room for `size` features, zeros until `reset_newton` is called.
 
     `params` holds step, alpha, curvature and bound.
     """
@@ -143,7 +143,7 @@ def init_newton(size: int, params: dict[str, Any]) -> Newton:
 
 
 def check_settings(alpha: float, curvature: float, bound: float) -> dict[str, float]:
-    """Return the settings alpha, curvature and bound of the Newton step as a dictionary, after a check."""
+    """Return the settings as a dictionary. Raises ValueError unless alpha, bound > 0 and curvature >= 0."""
     return {
         "alpha": check.positive("alpha", alpha),
         "curvature": check_curvature("curvature", curvature),

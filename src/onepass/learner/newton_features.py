@@ -30,7 +30,7 @@ class KernelNewtonState(NamedTuple):
       feature is not used.
     - buffer_rows (warm_up, dim), buffer_targets, buffer_weights (warm_up,): the first examples, empty once all were
       used; if landmarks follow the rows, the latest examples.
-    - n_seen: number of examples learned.
+    - n_seen: number of examples learned; the field `loss` is the loss.
     - min_leverage: 1 / memory, the least phi^T A^-1 phi at which A is updated.
     - scaled (dim,): work array.
     """
@@ -85,7 +85,7 @@ def fill_features(state, x):
 
 @compiled
 def _scaled_decision(state, x):
-    """Return f(x) in units of the targets' spread, and write the features to state.phi."""
+    """Return f(x) in units of the targets' standard deviation, and write the features to state.phi."""
     near = fill_features(state, x)
     state.phi[state.phi.size - 1] = state.last_target * near
     return float(dot(state.w, state.phi))
@@ -128,7 +128,7 @@ def advance_state(state, design, x, target, vote, times):
     """Return the state of `KernelNewton` after the row x was learned, with the design `design`.
 
     The row becomes the previous example. `target` and `times` are its target and weight, which are stored with it.
-    `vote` is the target in the form that the feature of the previous example uses.
+    `vote` becomes `last_target`: the target in units of the state, or the class index if there are several classes.
     """
     seen = state.n_seen
     for j in range(x.size):

@@ -9,7 +9,7 @@ For an example x with kernel values k, and a dictionary with kernel matrix K, th
 
 Whether x joins depends only on x and a random number. f is computed on the dictionary before x, and the step is taken
 on the dictionary with x. So f never comes from a w that was just reset, which would be 0 and err more often
-(docs/forks_measured.md). In the regret bound this costs one loss more for each reset.
+(docs/forks_adversarial.md). In the regret bound this costs one loss more for each reset.
 
 With a Cholesky factor, old features do not change when a point joins, so a reset is not needed. `reset=False` is this
 variant of ours (docs/kernel_learners_measured.md compares both). The dictionary never shrinks. It is limited by
@@ -110,9 +110,10 @@ def _times_triangle(row, triangle, k, out):
 
 @compiled
 def _grow_triangle(triangle, half, rest, k):
-    """Append a column to `triangle` (k, k), the transposed inverse of a Cholesky factor, in place.
+    """Write the column k of `triangle`, the transposed inverse of a Cholesky factor, in place.
 
-    The factor's new row is half (k,), followed by the square root of `rest` on the diagonal.
+    `triangle` is an array with more than k rows and columns, of which the first k are in use before the call, and the
+    first k + 1 after it. The factor's new row is half (k,), followed by `rest` on the diagonal.
     """
     for i in range(k):
         total = 0.0

@@ -25,13 +25,13 @@ from onepass.learner.newton import inner_product
 class UpdateSchedule(NamedTuple):
     """Schedule by which a sketched feature map is updated, and its counters.
 
-    - counts (3,): number of examples seen; of examples with a loss, and of all examples, since the map was made or
-      updated.
-    - every: number of examples after which an update is due; 0 if `share` is used.
-    - share: fraction of the examples seen after which an update is due.
+    - counts (3,): the number of examples seen; since the map was made or updated, the number of examples with a loss;
+      and since then, the number of all examples.
+    - every: number of counted examples after which an update is due; 0 if `share` is used.
+    - share: an update is due once the examples counted since the last one are this fraction of all examples seen.
     - by_example: True if all examples are counted, False if only those with a loss.
 
-    The counters are in an array, because a new state in every round would take a third of the time.
+    The counters are in an array, because a new state in every round would take a third of a round's time.
     """
 
     counts: np.ndarray
@@ -44,9 +44,9 @@ class Sketching(NamedTuple):
     """State of a learner that first keeps a buffer of examples, and then uses a sketched feature map made from it.
 
     - buffer: the first examples.
-    - landmark_indices (s_m,): indices of the examples that become landmarks.
+    - landmark_indices (s_m,): indices, in the buffer, of the s_m examples that become landmarks.
     - sketch: the feature map, in use once `mapped` is True.
-    - phi (k,): work array for the features of a row.
+    - phi (k,): work array for the k features of a row.
     - schedule: when the map is updated.
     """
 

@@ -77,7 +77,9 @@ def to_dense(rows: Any) -> np.ndarray:
 
 
 def _hash_columns(places: np.ndarray, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the column, among `columns`, to which a count sketch adds each of the columns `places`, and its sign.
+    """Return the columns (m,), below `columns`, to which a count sketch adds the columns `places` (m,), and signs (m,).
+
+    A column is added with its sign, -1 or 1.
 
     Both are hashes with `seed`, by the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
     """
@@ -90,9 +92,10 @@ def _hash_columns(places: np.ndarray, columns: int, seed: int) -> tuple[np.ndarr
 
 
 def count_sketch(rows: Any, columns: int, seed: int) -> np.ndarray:
-    """Return the count sketch (n, columns) of rows (n, dim): columns are added to sums, or subtracted.
+    """Return the count sketch (n, columns) of rows (n, dim).
 
-    The sum and the sign of a column are hashes with `seed`. Cost: O(non-zeros) for sparse rows.
+    Each column of the rows is added to one column of the result, or subtracted from it. Which one, and the sign, are
+    hashes with `seed`. Cost: O(non-zeros) for sparse rows.
     """
     count, dim = rows.shape
     out = np.zeros((count, columns))

@@ -46,7 +46,8 @@ class TISVD:
 
     References
     ----------
-    Wen, Zhang et al., section 3.3 and algorithm 2.
+    Wen, Zhang et al., *Fast Second-Order Online Kernel Learning Through Incremental Matrix Sketching and
+    Decomposition*, section 3.3 and algorithm 2.
 
     Examples
     --------
@@ -138,7 +139,7 @@ def _check_factor(name: str, value: Any) -> np.ndarray:
 
 
 def _extend(basis: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return an orthonormal basis (n, r') of `basis` (n, r) and `columns` (n, m), and the columns' coordinates.
+    """Return an orthonormal basis (n, r') of `basis` (n, r) and `columns` (n, m), and the columns in it, (r', m).
 
     The first r columns of the result are `basis`; new directions are added only for columns outside its span.
     """

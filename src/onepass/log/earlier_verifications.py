@@ -145,9 +145,10 @@ def _make_verified_piece(one: CheckedPiece) -> VerifiedPiece | None:
 
 
 def _has_same_digests(known: VerifiedPiece, begin: Piece, end: Piece) -> bool:
-    """Return True if a verified piece, `known`, has the same models at its ends.
+    """Return True if a verified piece, `known`, begins and ends with the same models as the pieces of a log.
 
-    The model at its beginning is compared with the one of `begin`, the model at its end with the one after `end`.
+    The digest of its first model is compared with that at the start of `begin`, and the digest of its last model with
+    that at the end of `end`.
     """
     return (known.digest, known.end_digest) == (begin.digest, end.end_digest)
 

@@ -195,7 +195,8 @@ def _import_events(
 ) -> Counter[str]:
     """Store events of another format: decisions first, then the outcomes that the store did not have.
 
-    `default` is the reward of a decision without an outcome. Returns how many records there were of each kind.
+    `default` is the reward of a decision without an outcome; with None none is learned. `progress` is called with the
+    number of records so far. Returns how many records of each kind were found.
     """
     counts, trial = Counter[str](), TrialModels(store)
     while batch := list(islice(found, BATCH)):

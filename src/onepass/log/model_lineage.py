@@ -33,7 +33,7 @@ class ModelLine(msgspec.Struct, kw_only=True):
       it goes on.
     - why: a sentence about the state.
     - served: True if the model ever decided.
-    - whole: position of the last reward that the model had learned at its newest checkpoint with the model's bytes.
+    - whole: position of the last reward that the model had learned when it was last saved whole, as bytes, in the log.
     """
 
     number: int

@@ -16,6 +16,7 @@ Times are whole microseconds of Unix time, always the caller's: no function of t
 
 import math
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
@@ -40,6 +41,7 @@ DETAILS = ("slots", "offered", "context", "scores", "means", "widths", "tail", "
 DECISION_FIELDS = ("id", "places", "propensities", "probabilities", *DETAILS)
 OUTCOME_FIELDS = tuple(name for name in OPTIONAL if name != "eligible")  # of a bandit with outcomes
 FIELDS = {name: field for field, name in RECORD_NAMES.items()}  # of a `onepass.Decision`, by their names in a record
+_decision_values = attrgetter(*(FIELDS.get(name, name) for name in DECISION_FIELDS))
 ARRAYS = (np.ndarray, np.generic)
 CONTAINERS = (float, list, tuple, dict)  # what a number that is not finite may hide in
 NOT_FINITE = b"null"  # what msgspec writes for it, and for None
@@ -58,14 +60,14 @@ Time = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST)]
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Fields that all records have.
 
-    Names of loops, subjects, events and requests are strings of 1 to 256 characters without NUL.
+    Names of loops, subjects, decisions and requests are strings of 1 to 256 characters without NUL.
 
     Parameters
     ----------
     loop : str
         Name of the loop.
     time : int
-        Microseconds of Unix time, as `micros` returns them.
+        Microseconds of Unix time, from -2^62 to 2^62, as `micros` returns them.
     seq : int, default 0
         Position in the log, from 1. 0 if the record is in no store yet.
     subject : str, default None
@@ -87,7 +89,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
     @property
     def unique_key(self) -> str | None:
-        """Key that no two records of a loop have in common, or None; a record with a known key is not stored again."""
+        """Key that no two records of a loop share; a record with a known key is not stored again.
+
+        It is None for records that are stored each time: settings, checkpoints, evictions, deleted records, outcomes
+        without `request`, and joins with `again`.
+        """
         return None
 
     @property
@@ -103,7 +109,7 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     - share: share of the decisions that the candidate makes, from 0 to 1.
     - through: position in the log of the last record from which the candidate had learned.
     - place: index of the arm that the candidate drew.
-    - probabilities (K,): probabilities of the candidate for all arms.
+    - probabilities (K,): probabilities of the candidate for all arms, in the order of the decision's `probabilities`.
     """
 
     line: int
@@ -124,7 +130,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     loop : str
         Name of the loop.
     time : int
-        Microseconds of Unix time, as `micros` returns them.
+        Microseconds of Unix time, from -2^62 to 2^62, as `micros` returns them.
     seq : int, default 0
         Position in the log, from 1. 0 if the record is in no store yet.
     subject : str, default None
@@ -132,7 +138,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
     v : int, default 1
         Version of the record's format.
     id : str
-        Identity of the event, once in a loop.
+        Id of the decision, once in a loop.
     places : list of int
         Index of the chosen arm of each slot, from 0.
     propensities : list of float, default None
@@ -321,7 +327,7 @@ class Decision(Record, frozen=True, kw_only=True, tag_field="kind", tag="decisio
                 fields[name] = plain_outcomes(getattr(decision, name))
         # names that are strings are written as they are
         if not decision.is_batch and decision.candidates and set(map(type, decision.candidates)) == {str}:
-            held = {name: _to_plain(getattr(decision, FIELDS.get(name, name))) for name in DECISION_FIELDS}
+            held = dict(zip(DECISION_FIELDS, map(_to_plain, _decision_values(decision)), strict=True))
             held["tail"] = TAILS[decision.rest]
             if decision.arms == _arms_at(decision.candidates, held["places"]):
                 return cls(loop=loop, time=time, arms=None, **held, **fields)
@@ -363,7 +369,7 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
     loop : str
         Name of the loop.
     time : int
-        Microseconds of Unix time, as `micros` returns them.
+        Microseconds of Unix time, from -2^62 to 2^62, as `micros` returns them.
     seq : int, default 0
         Position in the log, from 1. 0 if the record is in no store yet.
     subject : str, default None
@@ -371,7 +377,7 @@ class Outcome(Record, frozen=True, kw_only=True, tag_field="kind", tag="outcome"
     v : int, default 1
         Version of the record's format.
     id : str
-        Identity of the event.
+        Id of the decision.
     value : float
         The value, finite.
     slot : int, default None
@@ -407,7 +413,7 @@ class Activation(Record, frozen=True, kw_only=True, tag_field="kind", tag="activ
     loop : str
         Name of the loop.
     time : int
-        Microseconds of Unix time, as `micros` returns them.
+        Microseconds of Unix time, from -2^62 to 2^62, as `micros` returns them.
     seq : int, default 0
         Position in the log, from 1. 0 if the record is in no store yet.
     subject : str, default None
@@ -415,7 +421,7 @@ class Activation(Record, frozen=True, kw_only=True, tag_field="kind", tag="activ
     v : int, default 1
         Version of the record's format.
     id : str
-        Identity of the event.
+        Id of the decision.
     """
 
     id: Name
@@ -433,7 +439,7 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
     loop : str
         Name of the loop.
     time : int
-        Microseconds of Unix time, as `micros` returns them.
+        Microseconds of Unix time, from -2^62 to 2^62, as `micros` returns them.
     seq : int, default 0
         Position in the log, from 1. 0 if the record is in no store yet.
     subject : str, default None
@@ -441,7 +447,7 @@ class Join(Record, frozen=True, kw_only=True, tag_field="kind", tag="join"):
     v : int, default 1
         Version of the record's format.
     id : str
-        Identity of the event.
+        Id of the decision.
     rewards : list of float or None
         Reward of each slot, None for a slot without one. With how="correction" or "censored", the change of each
         reward.
@@ -486,7 +492,7 @@ class Settings(Record, frozen=True, kw_only=True, tag_field="kind", tag="setting
     loop : str
         Name of the loop.
     time : int
-        Microseconds of Unix time, as `micros` returns them.
+        Microseconds of Unix time, from -2^62 to 2^62, as `micros` returns them.
     seq : int, default 0
         Position in the log, from 1. 0 if the record is in no store yet.
     subject : str, default None
@@ -511,7 +517,7 @@ class Checkpoint(Record, frozen=True, kw_only=True, tag_field="kind", tag="check
     loop : str
         Name of the loop.
     time : int
-        Microseconds of Unix time, as `micros` returns them.
+        Microseconds of Unix time, from -2^62 to 2^62, as `micros` returns them.
     seq : int, default 0
         Position in the log, from 1. 0 if the record is in no store yet.
     subject : str, default None
@@ -557,7 +563,7 @@ class Eviction(Record, frozen=True, kw_only=True, tag_field="kind", tag="evictio
     loop : str
         Name of the loop.
     time : int
-        Microseconds of Unix time, as `micros` returns them.
+        Microseconds of Unix time, from -2^62 to 2^62, as `micros` returns them.
     seq : int, default 0
         Position in the log, from 1. 0 if the record is in no store yet.
     subject : str, default None
@@ -579,7 +585,7 @@ class Forgotten(Record, frozen=True, kw_only=True, tag_field="kind", tag="forgot
     loop : str
         Name of the loop.
     time : int
-        Microseconds of Unix time, as `micros` returns them.
+        Microseconds of Unix time, from -2^62 to 2^62, as `micros` returns them.
     seq : int, default 0
         Position in the log, from 1. 0 if the record is in no store yet.
     subject : str, default None

@@ -35,7 +35,7 @@ from onepass.log.replay_decide import learning_context
 from onepass.log.store import Store, StoreError
 
 HELD = 1 << 26  # bytes of decisions that are kept while their joins are awaited; older ones are looked up
-EACH = 1_024  # bytes of a decision that is kept, without its rows
+EACH = 1_024  # bytes of a decision that is kept, without its rows; and of each arm in a record of another system
 BITS = 8  # bytes of a number
 NAME = 72  # bytes of a name in a list
 REWARDED = 100_000  # arms whose last outcome is remembered in its order
@@ -81,7 +81,7 @@ class Fold:
         self.store, self.loop, self.bandit, self.through = store, loop, bandit, through
         self.line, self.end, self.read = line, end, through
         self.rewarded, self.joins = {}, 0
-        self._decisions: dict[str, Decided] = {}
+        self._decisions: dict[str, Decided | Decision] = {}
         self._names: Counter[int] = Counter()  # how many decisions that are kept have a list of names
         self._bytes = 0
         self._begun = begun
@@ -184,23 +184,28 @@ class Fold:
     def add_decision(self, decision: Decision) -> None:
         """Store what must be learned from a decision, until the record with its rewards comes.
 
-        A decision that cannot be learned is ignored. If decisions take too much memory, the oldest are dropped.
+        A decision that cannot be learned is ignored. If decisions take too much memory, the oldest are dropped. The
+        record of another system's decision is stored as it is, and converted when it is learned.
         """
         try:
-            lesson = lesson_from_record(decision)
-        except ValueError:  # one of another origin: whoever learns it is told
+            foreign = decision.scores is None and decision.context is None
+            held = decision if foreign else lesson_from_record(decision)
+        except ValueError:  # whoever learns it is told
             return
         self.release(decision.id)
-        self._decisions[lesson.id] = lesson
-        self._bytes += _lesson_bytes(lesson) + self._hold_names(lesson.candidates, 1)
+        self._decisions[decision.id] = held
+        self._bytes += _decision_bytes(held) + self._hold_names(_candidate_names(held), 1)
         while self._bytes > HELD:
             self.release(next(iter(self._decisions)))
 
-    def release(self, identity: str) -> Decided | None:
-        """Remove and return what was stored of the decision with the id `identity`; None if nothing is stored."""
+    def release(self, identity: str) -> Decided | Decision | None:
+        """Remove and return what was stored of the decision with the id `identity`; None if nothing is stored.
+
+        A decision of onepass was stored as `Decided`, the part that learning needs; others as `Decision`.
+        """
         held = self._decisions.pop(identity, None)
         if held is not None:
-            self._bytes -= _lesson_bytes(held) + self._hold_names(held.candidates, -1)
+            self._bytes -= _decision_bytes(held) + self._hold_names(_candidate_names(held), -1)
         return held
 
     def _hold_names(self, names: Any, step: int) -> int:
@@ -243,7 +248,8 @@ class Fold:
             self.rewarded.pop(arm, None)
 
     def _learn(self, joins: list[Join]) -> int:
-        known = [(decision, join) for join in joins if (decision := self._decision(join)) is not None]
+        found = self._find_decisions(joins)
+        known = [(decision, join) for join in joins if (decision := self._decision(join, found)) is not None]
         decisions = [decision for decision, _ in known]
         rewards = [join.rewards if len(join.rewards) != 1 else join.rewards[0] for _, join in known]
         options: dict[str, Any] = {"allow_repeat": joins[0].again}
@@ -258,14 +264,26 @@ class Fold:
         if not decisions:
             pass
         elif joins[0].how == OUTCOMES:
-            self.bandit.learn(decisions, outcomes=[each[0]] if joins[0].batch is None else each)
+            self._learn_once(decisions, outcomes=[each[0]] if joins[0].batch is None else each)
         elif joins[0].batch is None:
-            self.bandit.learn(decisions[0], rewards[0], **options)
+            self._learn_once(decisions[0], rewards[0], **options)
         else:
-            self.bandit.learn(decisions, rewards, **options)
+            self._learn_once(decisions, rewards, **options)
         if self.bandit.model.has_named_arms:
             self._note_outcomes(known)
         return len(joins) - len(known)
+
+    def _learn_once(self, *given: Any, **options: Any) -> None:
+        """Call `learn` of the bandit, which refuses a second reward of a decision.
+
+        It is learned if decisions were deleted from the log, because their ids may be used again.
+        """
+        try:
+            self.bandit.learn(*given, **options)
+        except ValueError:
+            if not self._lacks_decisions():
+                raise
+            self.bandit.learn(*given, **{**options, "allow_repeat": True})
 
     def _note_outcomes(self, known: list[tuple[Decided, Join]]) -> None:
         """Remember the arms that had an outcome, in the order of their last outcome.
@@ -321,24 +339,39 @@ class Fold:
             self._begun = 0 if line is None else line.through
         return self._begun
 
-    def _decision(self, join: Join) -> Decided | None:
-        """Return the decision of a join; None if it was forgotten before it was joined."""
+    def _find_decisions(self, joins: list[Join]) -> dict[str, list[Decision]]:
+        """Return the decisions of a batch of joins that are not kept, from the log, as lists by id."""
+        missing = [join.id for join in joins if join.id not in self._decisions]
+        return self.store.find_all(self.loop, missing, ("decision",)) if missing else {}
+
+    def _decision(self, join: Join, found: dict[str, list[Decision]]) -> Decided | None:
+        """Return the decision of a join, kept or among `found`; None if it was forgotten before it was joined."""
         held = self.release(join.id)
         if held is not None:
-            return held
-        for one in self.store.find(self.loop, join.id):
+            return decision_to_learn(held) if isinstance(held, Decision) else held
+        for one in found[join.id] if join.id in found else self.store.find(self.loop, join.id):
             if isinstance(one, Decision):
                 return decision_to_learn(one)
         self._refuse_dropped(join)
         return None
 
     def _refuse_dropped(self, join: Join) -> None:
-        """Raise StoreError for a join whose decision is not in the log, unless it may have been forgotten."""
-        forgotten = self.store.read(kinds=["forgotten"], loop=self.loop)
-        if self.store.first > 1 or not any(one.was == "decision" for one in forgotten):
+        """Raise StoreError for a join whose decision is not in the log, unless the decision may have been forgotten.
+
+        It may have been if the log begins at its first record and has a forgotten decision.
+        """
+        if self.store.first > 1 or not self._has_forgotten():
             raise StoreError(
                 f"the decision of join {join.seq} is not in the log any more: begin at a checkpoint that has learned it"
             )
+
+    def _has_forgotten(self) -> bool:
+        """Return True if the log has a forgotten decision."""
+        return any(one.was == "decision" for one in self.store.read(kinds=["forgotten"], loop=self.loop))
+
+    def _lacks_decisions(self) -> bool:
+        """Return True if decisions may have been deleted from the log: its first records, or forgotten ones."""
+        return self.store.first > 1 or self._has_forgotten()
 
 
 def lesson_from_record(record: Decision) -> Decided:
@@ -369,9 +402,16 @@ def _outcome_fields(record: Decision) -> dict[str, Any]:
     return outcomes_from_json({name: getattr(record, name) for name in OUTCOME_FIELDS}, len(record.offered or ()))
 
 
-def _lesson_bytes(lesson: Decided) -> int:
-    """Return the approximate bytes of a stored decision, without the names that were offered."""
-    return EACH + BITS * int(np.size(lesson.context))
+def _decision_bytes(held: Decided | Decision) -> int:
+    """Return the approximate bytes of a stored decision, without the names that other decisions may share."""
+    if isinstance(held, Decision):
+        return EACH * (1 + len(held.probabilities or held.offered or ()))
+    return EACH + BITS * int(np.size(held.context))
+
+
+def _candidate_names(held: Decided | Decision) -> Any:
+    """Return the list of names of a stored decision, which other decisions may share; None if it has its own."""
+    return None if isinstance(held, Decision) else held.candidates
 
 
 def is_same_batch(one: Join | Eviction, other: Join | Eviction) -> bool:

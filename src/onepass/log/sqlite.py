@@ -1,7 +1,7 @@
 """Store in one SQLite file, with a write-ahead log, a sync at every commit, and group commits of many threads.
 
 A batch that was acknowledged survives the end of the process and a power cut, if the disk has really synced what it
-reports. Measured figures: docs/log.md.
+reports. Measured figures: docs/log_measured.md.
 """
 
 import os

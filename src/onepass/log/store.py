@@ -227,9 +227,16 @@ class Store(ABC):
         """
         return [record_from_row(row) for row in self.rows_about(loop, id)]
 
-    def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
-        """Return all records about several decisions, as a dictionary from id to a list of records in their order."""
-        return {id: self.find(loop, id) for id in ids}
+    def find_all(self, loop: str, ids: Sequence[str], kinds: Collection[str] | None = None) -> dict[str, list[Any]]:
+        """Return all records about several decisions, as a dictionary from id to a list of records in their order.
+
+        With `kinds`, only records of these kinds are returned, such as ("decision",).
+        """
+        rows = {id: self.rows_about(loop, id) for id in ids}
+        return {
+            id: [record_from_row(row) for row in about if kinds is None or row.kind in kinds]
+            for id, about in rows.items()
+        }
 
     def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:
         """Return a dictionary from positions in the log to the ids of the decisions that the records there are about.
@@ -240,7 +247,7 @@ class Store(ABC):
         return {row.seq: row.event for row in found if row is not None and row.event is not None}
 
     def begin(self, seq: int) -> None:
-        """Let an empty store begin at a position, to take the records of another store with their positions.
+        """Let an empty store give its first record the position `seq`, so that it can continue another store.
 
         Parameters
         ----------
@@ -280,7 +287,7 @@ class Store(ABC):
         return self.drop(check.integer("seq", seq, 1, self.bounds()[1] + 1))
 
     def forget(self, subject: str) -> int:
-        """Delete the records of a subject, and all others about the same decisions.
+        """Delete the records of a subject (a person or thing), and all others about the same decisions.
 
         Their positions stay, as records of the kind `forgotten`. A model still knows what it learned from them: learn
         again from the log, or use a half-life.
@@ -379,7 +386,7 @@ def make_row(record: Any) -> Row:
 
 def place_row(row: Row, seq: int) -> Row:
     """Return a `Row` with the position `seq` and its checksum."""
-    return row._replace(seq=seq, crc=checksum(seq, row.body))
+    return Row(seq, *row[1:-1], checksum(seq, row.body))
 
 
 def checksum(seq: int, body: bytes) -> int:

@@ -118,16 +118,17 @@ class Tables(Store):
         question = f"select {COLUMNS} from record where loop = ? and event = ? order by seq"
         return list(map(Row._make, self.query(question, (loop, event))))
 
-    def find_all(self, loop: str, ids: Sequence[str]) -> dict[str, list[Any]]:
+    def find_all(self, loop: str, ids: Sequence[str], kinds: Collection[str] | None = None) -> dict[str, list[Any]]:
         """Return all records about several decisions, by id; one query serves many ids.
 
-        An id without records has an empty list.
+        With `kinds`, only records of these kinds are returned. An id without records has an empty list.
         """
         found: dict[str, list[Any]] = {id: [] for id in ids}
         for part in padded_parts([*found]):
             question = f"select {COLUMNS} from record where loop = ? and event in ({', '.join('?' * len(part))})"
             for row in map(Row._make, self.query(f"{question} order by seq", (loop, *part))):
-                found[row.event or ""].append(record_from_row(row))
+                if kinds is None or row.kind in kinds:
+                    found[row.event or ""].append(record_from_row(row))
         return found
 
     def events_at(self, loop: str, seqs: Sequence[int]) -> dict[int, str]:

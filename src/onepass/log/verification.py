@@ -174,7 +174,8 @@ class Boundary(NamedTuple):
     def follows(self, through: int, rounds: int) -> bool:
         """Return True if a model had learned less than the model of this checkpoint.
 
-        `through` is the position that the model had learned through, or -1 to compare its number of rows, `rounds`.
+        `through` is the position of the last reward that the model had learned. If it is -1, the number `rounds` of
+        rows that the model had learned is compared in its place.
         """
         return through < self.through if through >= 0 else rounds < self.rounds()
 
@@ -416,9 +417,9 @@ def _canary_differences(bandit: Any, record: Decision) -> tuple[str, ...]:
 
 
 def _display_differences(record: Decision) -> tuple[str, ...]:
-    """Return the name of the field with the shown arms if they contradict the canary split, else nothing.
+    """Return ("shown",) if the wrong arm was shown in a decision that is split between model and candidate, else ().
 
-    The split of decisions between the model and a candidate determines which of their choices must have been shown.
+    The split determines which of their choices must have been shown, and with which probabilities.
     """
     wanted = display_from_canary(record)
     return () if wanted is None or wanted == (record.shown, record.showing) else ("shown",)

@@ -83,7 +83,7 @@ class WalCheckpointer:
             return self._working
 
     def _copy(self, connection: sqlite3.Connection) -> None:
-        """Copy the committed pages; on a full disk they stay in the log for the next copy."""
+        """Copy the committed pages of the log to the database; on a full disk they wait for the next copy."""
         try:
             for _ in range(PASSES):
                 with self._some:

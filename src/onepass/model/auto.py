@@ -61,7 +61,7 @@ class AutoModel(Model):
     memory_limit : float, default 64.0
         Megabytes, above 0, as for `AveragedModels`.
     alarm_threshold : float, default 50.0
-        Threshold of the drift alarm, above 0; None means no alarm.
+        Threshold of the alarm, above 0, as for `AveragedModels`. None means no alarm.
     seed : int, default 0
         Seed of landmarks and trees, at least 0.
     n_trees : int, default 30
@@ -150,7 +150,7 @@ class AutoModel(Model):
         return made
 
     def _model_of(self, kind: Kind) -> Model:
-        """Return the model that decides requests of a kind; it never learns."""
+        """Return the model for requests of one kind before anything is learned. It decides and never learns."""
         made = self._fresh.get(kind)
         if made is None:
             if isinstance(kind, Interval):  # of one at a time: intervals may come and go
@@ -306,6 +306,10 @@ class AutoModel(Model):
         model, inner = _inner(request)
         return model.attribute(inner, places, names)
 
+    def can_compare(self, request: Request) -> bool:
+        model, inner = _inner(request)
+        return model.can_compare(inner)
+
     def memory_usage(self) -> int:
         return 0
 
@@ -321,6 +325,13 @@ class AutoModel(Model):
         return self.copy()
 
     def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         parts = {"model": self._kind_name, "context": self._context, "item": self._item}
         return {"dim": self.dim, **self._options, **parts}
 
@@ -330,6 +341,7 @@ class AutoModel(Model):
     @classmethod
     def from_contents(cls, params: dict[str, Any], extra: dict[str, Any], held: files.StateSource) -> Self:
         model = cls(**{name: build(part) for name, part in params.items()})
+        model._fresh.clear()  # made here their arrays have no memory, and decisions by them would be compiled once more
         for name in held.take((object_array([]),), lambda found: True)[0].tolist():
             model.add_arm(name)
         return model

@@ -198,7 +198,7 @@ class Model(files.Owner, ABC):
         rng : numpy.random.Generator
             Source of the draws.
         pairs : int
-            Number of pairs of draws mean + d and mean - d, at least 0.
+            Number of pairs of draws, at least 0. The two draws of a pair lie symmetrically about the mean.
 
         Returns
         -------
@@ -222,7 +222,8 @@ class Model(files.Owner, ABC):
         Returns
         -------
         Any
-            A row (dim,) or rows (k, dim), plain data, or None. `recall` must be able to learn from it.
+            Data from which `recall` can learn later. If contexts are rows: the row (dim,) of a single chosen arm, or
+            rows (k, dim). If contexts are dictionaries: plain data. None if the index of an arm is enough.
         """
 
     def choose(
@@ -235,7 +236,9 @@ class Model(files.Owner, ABC):
         k: int,
         greedy: bool,
     ) -> Choice:
-        """Fill k slots in one decision. The default uses `predict`.
+        """Fill k slots in one decision.
+
+        The result is computed from `predict`, or by faster code that returns the same numbers.
 
         Parameters
         ----------
@@ -257,8 +260,9 @@ class Model(files.Owner, ABC):
         Returns
         -------
         tuple
-            A `Choice`: indices of the chosen arms, distributions, scores, means and widths. The first index is negative
-            if no arm can be drawn (exploration/slots.py).
+            Indices of the chosen arms (k,), probabilities of all arms for each slot (k, K), scores (K,), mean rewards
+            (K,), and widths (K,) or None. The first index is negative if no arm is left for a slot, or if a score is
+            not finite.
         """
         seen = self.predict(request, i, rule, rng, rule.pairs)
         uniforms = noise_once(min(rule.pairs, 1), 0, rng, k)[1]
@@ -268,7 +272,7 @@ class Model(files.Owner, ABC):
         return places, p, self.mean_rewards(scores, rule), self.mean_rewards(seen.means), seen.widths
 
     def draw_actions(self, request: Request, i: int, found: Choice, rng: np.random.Generator) -> Request:
-        """Draw an action in every arm chosen, if arms stand for sets of actions. The default returns the request.
+        """Draw an action in every arm chosen, if arms stand for sets of actions (`draws_actions`).
 
         Parameters
         ----------
@@ -284,12 +288,15 @@ class Model(files.Owner, ABC):
         Returns
         -------
         Request
-            The request for `evidence`, with the actions as names of the arms chosen.
+            The request for `evidence`, with the actions as names of the arms chosen. It is `request` itself if arms do
+            not stand for sets of actions.
         """
         return request
 
     def scores(self, request: Request, rule: Rule, rng: np.random.Generator) -> np.ndarray:
-        """Compute the scores that the rule ranks arms by. The default uses `predict`.
+        """Compute the scores that the rule ranks arms by.
+
+        They are computed from `predict`, or by faster code that returns the same numbers.
 
         Parameters
         ----------
@@ -310,12 +317,12 @@ class Model(files.Owner, ABC):
         return np.stack([score(rule.rule, self.view(self.predict(request, i, rule, rng, pairs), rule)) for i in each])
 
     def view(self, seen: ArmStatistics, rule: Rule) -> ArmStatistics:
-        """Convert statistics to the scale that a rule needs.
+        """Convert statistics from the scale of x^T theta to the one that a rule needs.
 
         Parameters
         ----------
         seen : ArmStatistics
-            Statistics on the scale of scores.
+            Statistics of x^T theta, before a link function such as the logistic one.
         rule : Rule
             The exploration rule.
 
@@ -346,7 +353,7 @@ class Model(files.Owner, ABC):
         return mean_of_scores(self.family, values.reshape(-1)).reshape(values.shape)
 
     def active_rule(self, rule: Rule, request: Request | None = None) -> Rule:
-        """Return the rule for a request. The default is the rule itself.
+        """Return the rule for a request: the rule of the bandit, unless the model needs another one at present.
 
         Parameters
         ----------
@@ -368,12 +375,14 @@ class Model(files.Owner, ABC):
         Returns
         -------
         Exploration or None
-            The exploration; None, the default, stands for `UCB()`.
+            The exploration. None stands for `UCB()`.
         """
         return None
 
     def require_fit(self, exploration: Exploration) -> None:
-        """Check that the model provides what an exploration needs. The default refuses a `Theory`.
+        """Check that the model provides what an exploration needs, such as a confidence radius for `Theory`.
+
+        `Theory` computes its multiplier of widths from a theorem, so a model to which no theorem applies refuses it.
 
         Parameters
         ----------
@@ -391,7 +400,7 @@ class Model(files.Owner, ABC):
             )
 
     def at(self, time: Any) -> "Model":
-        """Return the model as it is at a given time. The default accepts no time.
+        """Return the model as it is at a given time.
 
         Parameters
         ----------
@@ -414,21 +423,21 @@ class Model(files.Owner, ABC):
 
     @property
     def needs_time(self) -> bool:
-        """True if `learn` and all readers need the present time. Default: False."""
+        """True if `learn` and all readers need the present time, as models with a half-life in seconds do."""
         return False
 
     # ---- learning ----
 
     @abstractmethod
     def observe(self, context: Any, arm: Any) -> Batch:
-        """Check and encode contexts and the arms whose rewards are learned, if no decision was made here.
+        """Check and encode contexts and arms whose rewards are learned, for choices that this bandit did not make.
 
         Parameters
         ----------
         context : Any
             The context of one arm, or n contexts, as `Bandit.learn` takes them.
         arm : Any
-            The arm, or the arm of every context; None if arms are rows.
+            The arm, or the arm of every context; None if each context is the row of its arm.
 
         Returns
         -------
@@ -438,7 +447,7 @@ class Model(files.Owner, ABC):
         Raises
         ------
         ValueError
-            If a number is not finite, a shape does not fit, or the arm is impossible.
+            If a number is not finite, a shape does not fit, or the model cannot have this arm.
         """
 
     @abstractmethod
@@ -480,10 +489,10 @@ class Model(files.Owner, ABC):
             Result of `observe` or `recall`.
         rewards : array of shape (n,)
             Checked rewards.
-        nu : Any, default None
-            Noise scale of each row, for estimators that use one.
-        time : Any, default None
-            Time of the rewards, if the model needs it.
+        nu : float or array of shape (n,), default None
+            Noise scale of all rows, or of each row, for estimators that use one.
+        time : float or datetime, default None
+            Time of the rewards, as Unix seconds or a datetime with a time zone, for models with a half-life in seconds.
         residuals : bool, default False
             True to count the deviations of the rewards from their means, for rules that use them.
         outcomes : array of shape (n, count), default None
@@ -498,7 +507,7 @@ class Model(files.Owner, ABC):
     # ---- outcomes beside the reward ----
 
     def begin_outcomes(self, count: int) -> None:
-        """Learn outcomes beside the reward from here on. The default refuses.
+        """Learn outcomes beside the reward from here on.
 
         A model that learns outcomes overrides this method and the other methods on outcomes, and uses the argument
         `outcomes` of `update`.
@@ -530,25 +539,32 @@ class Model(files.Owner, ABC):
 
         Returns
         -------
-        means : array of shape (count, K)
+        means : array of shape (n_outcomes, K)
             Mean of every outcome for every arm.
-        errors : array of shape (count,)
+        errors : array of shape (n_outcomes,)
             Root mean square error of every outcome's predictions so far.
         """
         return np.zeros((0, request.size)), np.zeros(0)
 
-    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> None:
+    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> bool:
         """Learn outcomes that did not come with their reward.
 
         Parameters
         ----------
         slot : tuple of (Decision, int)
             Decision and the number of its slot.
-        values : array of shape (count,)
-            Outcomes; NaN where there is none.
-        expected : array of shape (count,) or None
+        values : array of shape (n_outcomes,)
+            Outcomes in the order of the bandit's argument `outcomes`; NaN where there is none.
+        expected : array of shape (n_outcomes,) or None
             Values that were learned in their place with the reward. None if the reward has not been learned yet.
+
+        Returns
+        -------
+        bool
+            False if the model cannot learn them before the reward, for example because the arm has not learned a reward
+            yet. The bandit then keeps them, and gives them to `update` with the reward. Otherwise True.
         """
+        return False
 
     def outcome_state(self) -> Any:
         """Return all that was learned about outcomes, as a state for files.
@@ -568,7 +584,7 @@ class Model(files.Owner, ABC):
         count : int
             Number of outcomes.
         held : StateSource
-            The arrays.
+            Source of the saved arrays: `held.take(begun, check)` returns them in the form of the state `begun`.
 
         Raises
         ------
@@ -595,7 +611,7 @@ class Model(files.Owner, ABC):
             check_rewards(self.family, rewards)
 
     def check_rounds(self, contexts: Any, rewards: Any, nu: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Check recorded rounds for `Bandit.play`. The default refuses them.
+        """Check recorded rounds for `Bandit.play`.
 
         Parameters
         ----------
@@ -620,7 +636,10 @@ class Model(files.Owner, ABC):
 
     @property
     def n_ellipsoids(self) -> int:
-        """Number of confidence ellipsoids that must hold together if exploration is `Theory`. Default: 1."""
+        """Number of confidence ellipsoids that must hold together if exploration is `Theory`.
+
+        It is 1, or the number of arms if each arm has its own ellipsoid.
+        """
         return 1
 
     def play(
@@ -632,7 +651,7 @@ class Model(files.Owner, ABC):
         rng: np.random.Generator,
         scored: np.ndarray = NO_SCORES,
     ) -> np.ndarray | None:
-        """Play recorded rounds in compiled code. The default has no such code.
+        """Play recorded rounds in compiled code.
 
         Parameters
         ----------
@@ -647,19 +666,20 @@ class Model(files.Owner, ABC):
         rng : numpy.random.Generator
             Source of all random numbers.
         scored : array of shape (T, 3) or (0, 3)
-            Array that receives, for every round, the mean and the score of the chosen arm and the largest score, before
-            a link function. By default it is empty and receives nothing.
+            Array that receives, for every round, the mean and the score of the chosen arm and the largest score. A
+            model with a link function (such as the logistic one) writes them before it applies the link. By default the
+            array is empty and receives nothing.
 
         Returns
         -------
         array of int of shape (T,) or None
-            The chosen arms, negative from the first round with a score that is not finite. If it is None, the bandit
-            decides and learns round by round.
+            The chosen arms, negative from the first round with a score that is not finite. None if there is no
+            compiled code for these rounds; the bandit then decides and learns round by round.
         """
         return None
 
     def merge(self, other: Self, since: Self | None) -> "Model":
-        """Learn what another model has learned. The default refuses.
+        """Learn what another model has learned.
 
         Parameters
         ----------
@@ -687,16 +707,16 @@ class Model(files.Owner, ABC):
 
     @property
     def has_named_arms(self) -> bool:
-        """True if arms are known by name. Default: False, arms are rows."""
+        """True if arms are known by name. False if, for example, each arm is known by its row."""
         return False
 
     @property
     def arms(self) -> tuple[Any, ...]:
-        """Names of all known arms, in order of appearance. Default: none, arms are rows."""
+        """Names of all known arms, in order of appearance; () if arms have no names (`has_named_arms` is False)."""
         return ()
 
     def add_arm(self, arm: Hashable) -> None:
-        """Make an arm known before anything is learned about it. The default refuses.
+        """Make an arm known before anything is learned about it.
 
         Parameters
         ----------
@@ -711,7 +731,7 @@ class Model(files.Owner, ABC):
         raise ValueError(f"arm must be offered with its features: {type(self).__name__} knows no arms by name")
 
     def remove_arm(self, arm: Hashable) -> None:
-        """Forget an arm. The default refuses.
+        """Forget an arm.
 
         Parameters
         ----------
@@ -762,12 +782,29 @@ class Model(files.Owner, ABC):
         Returns
         -------
         callable
-            Function of a number m. For m = 1 it returns the parts of the first arm, and for m = 2 the parts of the
-            difference between both arms.
+            Function of a number m. It returns one list for each of the first m arms, with the parts (`Side`) of the
+            arm. With m = 2 the parts are those of the difference between both arms.
         """
 
+    def can_compare(self, request: Request) -> bool:
+        """Return True if the difference of two arms can be explained for a request.
+
+        Parameters
+        ----------
+        request : Request
+            One encoded decision.
+
+        Returns
+        -------
+        bool
+            The attribute `compares`, unless another model decides this request.
+        """
+        return self.compares
+
     def encode_decision(self, decision: Any) -> Request:
-        """Encode the arms that a decision chose, from its record alone. The default reads rows.
+        """Encode the arms that a decision chose, from its record alone.
+
+        The record holds the names of the arms, and what `evidence` returned.
 
         Parameters
         ----------
@@ -782,11 +819,12 @@ class Model(files.Owner, ABC):
         Raises
         ------
         ValueError
-            If the record holds no row.
+            If the record is not from a model of this kind.
         """
         if not isinstance(decision.context, np.ndarray):
             raise ValueError(f"decision {quote(decision.id)} has no context, as those of this bandit have")
-        return self.encode(decision.context.reshape(len(decision.arms), -1), tuple(decision.arms))
+        names = None if isinstance(decision.arms[0], np.ndarray) else tuple(decision.arms)  # the row of a maximizer
+        return self.encode(decision.context.reshape(len(decision.arms), -1), names)
 
     def error_bound(self) -> float:
         """Return a proven bound on the error of the design, ||A - A_hat||_2.
@@ -794,39 +832,44 @@ class Model(files.Owner, ABC):
         Returns
         -------
         float
-            The bound. Default: infinity, which means that none is known.
+            The bound; infinite if none is known.
         """
         return float("inf")
 
     def sketch_loss(self) -> tuple[float, float] | None:
-        """Return how much a sketch has cut off.
+        """Return how much the sketches of a ridge regression have cut off and not put back.
 
         Returns
         -------
         tuple of float or None
-            The loss in units of the ridge, and the ridge. None, the default, if there is no sketch.
+            The loss divided by the ridge, which is 0 without a sketch, and the `reg` of the design. If every arm has
+            its own sketch, it is the largest loss of an arm. None if the model is not such a ridge regression.
         """
         return None
 
     def choices(self) -> dict[str, Any]:
-        """Return what the model has chosen from the data so far.
+        """Return the settings that the model has chosen from the data so far.
 
         Returns
         -------
         dict
-            Plain data by name. Default: empty.
+            Plain data by name, such as {"landmarks": [120, 150, 150], "residual": 0.4}. Each model documents its
+            entries. Empty if there are none.
         """
         return {}
 
     @property
     def trust(self) -> dict[Any, float]:
-        """Trust in a warm start by arm, from 0 to 1. Default: empty, there was no warm start."""
+        """Trust in a warm start by arm, from 0 to 1. Empty if there was no warm start."""
         return {}
 
     # ---- copies ----
 
     def can_become(self, other: "Model") -> bool:
-        """Return True if this model may become `other` by learning. The default compares parameters.
+        """Return True if this model may become `other` by learning.
+
+        A model may become one of its own class with equal parameters. An `AutoModel` may become any model that its data
+        can ask for, and a `WarmStart` may drop one of its two models.
 
         Parameters
         ----------
@@ -857,7 +900,7 @@ class Model(files.Owner, ABC):
 
     @property
     def state(self) -> Any:
-        """Everything that was learned, as compiled code sees it: read-only, and no part of a stable interface."""
+        """Everything that was learned, as compiled code sees it. It is read-only, and no part of a stable interface."""
         return ()
 
     @abstractmethod

@@ -1,8 +1,9 @@
 """Clock by which a bandit forgets, with a half-life in rounds, or in seconds if times are given to its methods."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
-from math import ceil, floor, isfinite
+from math import ceil, floor
 from typing import Any
 
 from onepass.design import contract as designs
@@ -37,7 +38,7 @@ class Clock:
 
     @property
     def value(self) -> float | timedelta:
-        """The half-life as the user gave it: a number of rounds, or a timedelta."""
+        """The half-life as the user gave it, which is a number of rounds or a timedelta."""
         return timedelta(seconds=self.half_life) if self.timed else self.half_life
 
     def tick(self, position: float) -> int:
@@ -65,13 +66,13 @@ class Clock:
         """
         if time is None:
             raise ValueError("time must be given where half_life is a timedelta: Unix seconds, or a datetime")
-        if isinstance(time, datetime):
-            if time.tzinfo is None:
-                raise ValueError(f"time must be a datetime with a time zone, or Unix seconds, got {quote(time)}")
-            return self.tick(time.timestamp())
-        seconds = check.real("time", time)
-        if not isfinite(seconds * TICKS / self.half_life):
-            raise ValueError(f"time must be Unix seconds, got {quote(time)}")
+        if isinstance(time, datetime) and time.tzinfo is None:
+            raise ValueError(f"time must be a datetime with a time zone, or Unix seconds, got {quote(time)}")
+        seconds = time.timestamp() if isinstance(time, datetime) else check.real("time", time)
+        if abs(seconds * TICKS / self.half_life) > check.MOST:  # no file takes such a tick
+            raise ValueError(
+                f"time must be Unix seconds, within {check.MOST // TICKS:.1e} half-lives of 1970, got {quote(time)}"
+            )
         return self.tick(seconds)
 
 
@@ -122,7 +123,10 @@ class ForgettingClock:
         return twin
 
     def rounds(self, rounds: int) -> int:
-        """Return how many of `rounds` learned rows still count, for exploration rules: the sum of their weights."""
+        """Return the sum of the weights of `rounds` learned rows, rounded down; `rounds` itself without a clock.
+
+        Exploration rules use it in place of the number of rows.
+        """
         return rounds if self.clock is None else int(self.weight)
 
     def ticks_to(self, time: Any) -> int:
@@ -133,6 +137,13 @@ class ForgettingClock:
         """
         clock = self._clock_for(time)
         return max(clock.tick_of_time(time) - self.tick, 0) if clock.timed and self.tick is not None else 0
+
+    def check_time(self, time: Any) -> None:
+        """Raise ValueError if rows cannot be learned at this time: it is missing, not needed, or no time."""
+        if time is not None or self.clock is not None:
+            clock = self._clock_for(time)
+            if clock.timed:
+                clock.tick_of_time(time)
 
     def _clock_for(self, time: Any) -> Clock:
         if self.clock is None or (time is not None and not self.clock.timed):
@@ -180,7 +191,8 @@ class ForgettingClock:
     def restore(self, extra: dict[str, Any]) -> None:
         """Restore the clock's state from the dictionary that the method `extra` returned.
 
-        Raises ValueError for impossible values.
+        Raises ValueError unless the weight is at least 0, the number of rows an integer of at least 0, and the tick an
+        integer or None.
         """
         if self.clock is None:
             return
@@ -191,8 +203,23 @@ class ForgettingClock:
         self.passed = check.integer("passed", extra["passed"], 0)
 
 
+@contextmanager
+def restore_if_refused(model: Any) -> Iterator[None]:
+    """Return a context in which a model with a half-life in time is merged; after an error it is as it was before.
+
+    Merging lets the model forget up to the latest time first (`synchronize`).
+    """
+    held = model.copy() if model.needs_time else None
+    try:
+        yield
+    except BaseException:
+        if held is not None:
+            vars(model).update(vars(held))
+        raise
+
+
 def synchronize(ages: list[ForgettingClock], forgets: list[Callable[[int], None]]) -> None:
-    """Bring the clocks of models that are to be merged to the same tick; raise ValueError if that is impossible.
+    """Bring the clocks of models that are to be merged to the latest tick; raise ValueError if they count rounds.
 
     A tick is one of the equal parts into which a half-life is divided. Each function in `forgets` lets one model
     discount its rows by a number of ticks.

@@ -67,7 +67,8 @@ def check_mergeable(mine: Parts, its: Parts, name: str = "other") -> None:
 def merge_shared(estimator: Estimator, before: Any, learned: Any, other: Any, since: Any) -> Any:
     """Return the merged state of two shared models, `learned` and `other`; `other` must not be used afterwards.
 
-    `since` is the state with which both began. If it is (), the initial state `before` is used.
+    `estimator` is the estimator of both. `since` is the state with which both began. If it is (), the initial state
+    `before` is used.
     """
     start = initial_state(estimator, before) if since == () else since
     return estimators.merge(states.copy(learned), other, start)

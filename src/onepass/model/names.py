@@ -41,7 +41,7 @@ def distinct_names(arms: Any, count: int | None = None) -> list[Any]:
 
 
 def first_duplicate(names: list[Any]) -> Any:
-    """Return the first name in `names` that appears a second time."""
+    """Return the first name in `names` that appears a second time. Raises ValueError if there is none."""
     seen: set[Any] = set()
     for name in names:
         if name in seen:
@@ -61,8 +61,16 @@ def check_hashable(names: list[Any]) -> None:
             raise ValueError(
                 f"arm must be hashable (a string, a number, a tuple of them), got {check.quote(name)}"
             ) from None
-        if name != name:
+        if not _equals_itself(name):
             raise ValueError(f"arm must equal itself, got {check.quote(name)}")
+
+
+def _equals_itself(name: Any) -> bool:
+    """Return True if a name equals itself, which NaN and the missing value of pandas do not."""
+    try:
+        return bool(name == name)
+    except TypeError:
+        return False
 
 
 @lru_cache(maxsize=16)

@@ -43,7 +43,7 @@ class SavedHeads(NamedTuple):
 class OutcomeHeads:
     """Linear models of `count` outcomes beside the reward, each with `dim` parameters, for every arm.
 
-    Arms are given by keys; the key is None if all arms share one model.
+    The key of an arm is the arm's name, or None if all arms share one model.
     """
 
     def __init__(self, count: int, dim: int) -> None:
@@ -92,8 +92,8 @@ class OutcomeHeads:
         """Learn outcomes `values` (n, J) of rows (n, d) of the arms `keys`, NaN for missing ones.
 
         solve(key, row) returns A^-1 row for an arm's design A. `mode` is JOINED if the outcomes come with the reward,
-        AHEAD if before it, and REVISED if after it. If outcomes that were learned before are corrected, `expected` (J,)
-        holds the values that were learned then; by default nothing was.
+        AHEAD if before it, and REVISED if after it. `expected` (J,) holds the values that were learned with the reward
+        in place of these outcomes, which now correct them. None means that nothing was learned in their place.
         """
         places = [self._place(key) for key in keys]
         held, steps = self._saved, np.zeros_like(self._saved.theta)
@@ -119,7 +119,7 @@ class OutcomeHeads:
         held.theta[:] += steps
 
     def _place(self, key: Any) -> int:
-        """Return the index of an arm's parameters; a new arm gets one."""
+        """Return the index of the parameters of the arm `key`; a new arm gets the next index."""
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = len(self._places)

@@ -6,6 +6,7 @@ record {"x0": ..., "x1": ..., ...}. Records become numeric terms (features/flatt
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def _holds_records(value: Any) -> bool:
 def have_features(arms: Any) -> bool:
     """Return True if arms come with features, with or without names.
 
-    An arm like {"a": {"arm": "a"}} says no more than its name and does not count.
+    The arm of {"a": {"arm": "a"}} says no more than its name and does not count.
     """
     if isinstance(arms, Mapping):
         return any(not isinstance(record, Mapping) or record != {NAME: name} for name, record in arms.items())
@@ -66,19 +67,21 @@ def requests_of(contexts: Any, dim: int | None) -> tuple[bool, list[Any]]:
     Rows of numbers, which are (dim,) or n of them with shape (n, 1, dim), are converted. A `dim` of None allows any
     number.
     """
-    if are_records(contexts):
+    if type(contexts) is not np.ndarray and are_records(contexts):
         return records_of(contexts)
     rows = check.array("contexts", contexts, NUMBERS, (1, 2, 3), dim)
     if rows.size == 0 or (rows.ndim > 1 and rows.shape[-2] != 1):
         raise ValueError(f"contexts must have one row a decision where arms have features, got shape {rows.shape}")
-    return rows.ndim < 3, [record_of_row(row) for row in rows.reshape(-1, rows.shape[-1])]
+    names = _column_names(rows.shape[-1])
+    return rows.ndim < 3, [dict(zip(names, row, strict=True)) for row in rows.reshape(-1, len(names)).tolist()]
 
 
 def examples_of(contexts: Any, arm: Any, dim: int | None = None) -> tuple[bool, list[Any], list[Any]]:
     """Return True if a single record is to be learned, the list of records, and the list of their arms.
 
     `contexts` may also be a row (d,) of `dim` numbers (None: any), or n rows (n, d). For a single record, `arm` is a
-    name, {name: features} or [features]; otherwise a list of these. Raises ValueError if their numbers differ or are 0.
+    name, {name: features} or [features]; otherwise a list of these. Raises ValueError if there are not as many arms as
+    records, or none.
     """
     if arm is None:
         raise ValueError(
@@ -97,7 +100,13 @@ def examples_of(contexts: Any, arm: Any, dim: int | None = None) -> tuple[bool, 
 
 def record_of_row(row: Any) -> dict[str, float]:
     """Return a row of numbers as the record {"x0": ..., "x1": ..., ...}."""
-    return {f"x{j}": value for j, value in enumerate(check.array("features", row, NUMBERS, (1,)).tolist())}
+    values = check.array("features", row, NUMBERS, (1,)).tolist()
+    return dict(zip(_column_names(len(values)), values, strict=True))
+
+
+@lru_cache(maxsize=16)
+def _column_names(count: int) -> tuple[str, ...]:
+    return tuple(f"x{j}" for j in range(count))
 
 
 # ---- arms ----

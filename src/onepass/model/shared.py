@@ -47,7 +47,7 @@ from onepass.model.contract import (
     rows_of_slots,
 )
 from onepass.model.feature_pipeline import FeaturePipeline
-from onepass.model.half_life import ForgettingClock, check_forgets, make_clock, synchronize
+from onepass.model.half_life import ForgettingClock, check_forgets, make_clock, restore_if_refused, synchronize
 from onepass.model.merge import Parts, check_mergeable, design_prior, merge_shared
 from onepass.model.names import distinct_names, full_mask
 from onepass.model.outcome_heads import OutcomeHeads
@@ -270,6 +270,7 @@ class SharedModel(Model):
             nus = self._noise_scales(nu, (0,) if batch.single else (1,), () if batch.single else rewards.shape)
             nus = nus.reshape(-1)
         self._permit(len(rows), rows)
+        self._age.check_time(time)  # before the feature map has learned
         z = self._pipeline.advance(rows)
         if time is None and self._age.clock is None:
             self._learn_rows(z, rewards, nus, residuals)
@@ -296,10 +297,11 @@ class SharedModel(Model):
             return np.zeros((self._heads.state.theta.shape[1], len(rows))), self._heads.deviations()
         return self._heads.predict([None], rows), self._heads.deviations()
 
-    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> None:
+    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> bool:
         assert self._heads is not None
         z = self._pipeline.transform(self._pipeline.pairs(rows_of_slots([slot]))[1])
         self._heads.update([None], z, values[None], self._solve, AHEAD if expected is None else REVISED, expected)
+        return True
 
     def _solve(self, key: Any, row: np.ndarray) -> np.ndarray:
         return contract.solve(self._learned.design, row)
@@ -351,7 +353,8 @@ class SharedModel(Model):
         nus = np.empty((0, 0))
         if nu is not None:
             nus = self._noise_scales(nu, (1, 2), values.shape)
-            nus = np.ascontiguousarray(np.broadcast_to(nus[:, None] if nus.ndim == 1 else nus, values.shape))
+            nus = np.broadcast_to(nus[:, None] if nus.ndim == 1 else nus, values.shape)
+            nus = np.array(nus, order="C")  # writeable, for which the code without `nu` is compiled
         self._permit(len(rows))
         return rows, values, nus
 
@@ -407,11 +410,12 @@ class SharedModel(Model):
         every: list[Self] = [self, other] if since is None else [self, other, since]
         for name, one in zip(("other", "since"), every[1:], strict=False):
             check_mergeable(self._parts(), one._parts(), name)
-        synchronize([one._age for one in every], [one._forget for one in every])
-        self._permit(other.n_learned - (0 if since is None else since.n_learned))
-        start = () if since is None else since._learned
-        self._code = {}
-        self._learned = merge_shared(self.estimator, self._before, self._learned, other._learned, start)
+        with restore_if_refused(self):
+            synchronize([one._age for one in every], [one._forget for one in every])
+            self._permit(other.n_learned - (0 if since is None else since.n_learned))
+            start = () if since is None else since._learned
+            self._code, self._later = {}, None
+            self._learned = merge_shared(self.estimator, self._before, self._learned, other._learned, start)
         self._tally = pool(self._tally, other._tally, None if since is None else since._tally)
         self.n_learned += other.n_learned - (0 if since is None else since.n_learned)
         self._age.weight = max(
@@ -462,6 +466,13 @@ class SharedModel(Model):
         return twin
 
     def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         return {"estimator": self.estimator, "features": self.features, "half_life": self._age.clock}
 
     def contents(self) -> files.Contents:

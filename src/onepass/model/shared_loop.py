@@ -68,7 +68,8 @@ def multiplier(estimator: Any, rule: Any, rounds: int) -> float:
 def sample_means(rule: Any, means: np.ndarray, beta: float, shifts: np.ndarray) -> np.ndarray:
     """Return the means (M, K) of K arms under M draws of the parameter, in pairs mean +- beta shift.
 
-    `shifts` (pairs, K) holds the products of the rows with random directions, and `beta` is their multiplier.
+    `rule` is the exploration rule, which says how many draws M it uses. `shifts` (pairs, K) holds the products of the
+    rows with random directions, and `beta` is their multiplier.
     """
     pairs, count = shifts.shape[0], min(draws(rule), 2 * shifts.shape[0])
     samples = np.empty((count, means.size))
@@ -85,6 +86,8 @@ def row_statistics(
 ) -> ArmStatistics:
     """Return the statistics of K arms that an exploration rule needs, for the arms' rows (K, features).
 
+    - estimator: state of the estimator that all arms share.
+    - rule: the exploration rule.
     - rounds: number of rewards learned.
     - tally: sums of squared residuals.
     - normals (pairs, size): standard normal numbers, one row for each pair of draws.
@@ -168,7 +171,10 @@ def outer_statistics(
 
 @compiled
 def on_rule_scale(family: Any, rule: Any, seen: ArmStatistics) -> ArmStatistics:
-    """Convert the statistics `seen` of scores x^T theta to the scale that the rule needs: scores or rewards."""
+    """Convert the statistics `seen` of scores x^T theta to the scale that the rule needs: scores or rewards.
+
+    `family` is the reward family, whose link function maps scores to mean rewards.
+    """
     if needs_reward_scale(rule):
         return to_reward_scale(family, seen)
     return seen
@@ -179,10 +185,10 @@ def decide_rows(
     estimator: Any, rule: Any, rounds: int, tally: Tally, rows: np.ndarray, normals: np.ndarray, joint: bool,
     eligible: np.ndarray, uniforms: np.ndarray, greedy: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Choose arms for k slots from rows (K, features).
+    """Choose arms for k slots from rows (K, features) of K arms. k is the number of pairs in `uniforms`.
 
-    Returns the arms (k,), their distributions (k, K), and scores, means and widths (K,). `joint`, `tally` and the
-    random numbers `normals` have the meaning that they have in `row_statistics`, and `uniforms`, `eligible` and
+    Returns the arms (k,), their distributions (k, K), and scores, means and widths (K,). `rounds`, `joint`, `tally` and
+    the random numbers `normals` have the meaning that they have in `row_statistics`, and `uniforms`, `eligible` and
     `greedy` are the arguments of `exploration.slots.fill_slots`.
     """
     seen = row_statistics(estimator, rule, rounds, tally, rows, normals, joint)
@@ -218,7 +224,9 @@ def decide_outer(
 def learn_rows(
     estimator: Any, counts: bool, tally: Tally, rows: np.ndarray, rewards: np.ndarray, nus: np.ndarray
 ) -> tuple[Any, Tally]:
-    """Return the estimator's state and the tally after rows (n, features), rewards (n,) and noise scales (n,) or none.
+    """Return the estimator's state and the tally after rows (n, features), rewards (n,) and noise scales.
+
+    The scales `nus` are (n,), or (0,) if there are none.
 
     If `counts` is True, the rewards' deviations from the means before the batch are added to the tally.
     """

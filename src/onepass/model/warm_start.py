@@ -67,7 +67,8 @@ class Track(NamedTuple):
     - arms (A,): names of the arms with rewards.
     - counts (A,): number of rewards of each arm.
     - gaps (A,): sums of the start's squared error minus the fresh model's.
-    - losses (A,): the same sums, kept within limits.
+    - losses (A,): the same sums, but clipped after every reward, so that a few errors can turn them after a change.
+      They determine the weights.
     - squares (2,): sums of squared errors of the start and of the fresh model.
     - rewards: number of rewards of all arms.
     """
@@ -113,9 +114,10 @@ class WarmStart(Model):
         self.family, self.dtype, self.compares = first.family, first.dtype, first.compares
         self._per_arm = isinstance(first, ArmModels | AveragedModels)
         if start is not None and fresh is not None and self._per_arm:
-            for arm in start.arms:
-                if arm not in fresh.arms:
-                    fresh.add_arm(arm)
+            for one, other in ((start, fresh), (fresh, start)):
+                known = set(one.arms)
+                for arm in [arm for arm in other.arms if arm not in known]:
+                    one.add_arm(arm)
         self._begun = self.n_learned = 0 if start is None else start.n_learned
         self._counts: dict[Any, int] = {}
         self._gaps: dict[Any, float] = {}
@@ -134,12 +136,12 @@ class WarmStart(Model):
 
     @property
     def start(self) -> Model | None:
-        """Model that began with earlier knowledge; None if it was dropped."""
+        """Model that began with earlier knowledge; None once it was dropped, because the fresh one predicts better."""
         return self._members[START]
 
     @property
     def fresh(self) -> Model | None:
-        """Model that began without earlier data; None if it was dropped."""
+        """Model that began without earlier data; None once it was dropped, because the start predicts better."""
         return self._members[FRESH]
 
     @property
@@ -148,7 +150,7 @@ class WarmStart(Model):
         return self._first if len(self._alive) == 1 else self._alive[int(np.argmin(self._squares))]
 
     def _weights(self, arms: Sequence[Any]) -> np.ndarray:
-        """Return the weight of the start for each of the arms (K,)."""
+        """Return the weight (K,), from 0 to 1, of the start for each of the arms; the fresh model has the rest."""
         if len(self._alive) == 1:
             return np.full(len(arms), float(self.fresh is None))
         keys, unit = arms if self._per_arm else ("all",) * len(arms), self._unit()
@@ -178,7 +180,11 @@ class WarmStart(Model):
         return dict(zip(arms, self._weights(arms).tolist(), strict=True))
 
     def _drop(self) -> None:
-        """Drop a model whose weight is negligible for every arm, or the worse model after enough rewards."""
+        """Drop a model whose weight is negligible for every arm, or, after many rewards, the one with larger errors.
+
+        It is checked only at every `EVERY`-th reward. The start may go at once; the fresh model only after `ENOUGH`
+        rewards.
+        """
         if len(self._alive) == 1 or self._rewards % EVERY:
             return
         w = self._weights((*self._counts, object()))  # the last is an arm without rewards
@@ -205,7 +211,7 @@ class WarmStart(Model):
             one.add_arm(arm)
 
     def remove_arm(self, arm: Hashable) -> None:
-        for one in self._alive:
+        for one in [one for one in self._alive if arm in one.arms] or self._alive[:1]:  # the first one refuses it
             one.remove_arm(arm)
         self._counts.pop(arm, None)
         self._gaps.pop(arm, None)
@@ -262,8 +268,9 @@ class WarmStart(Model):
     def _means(self, requests: list[list[Request]], places: list[int]) -> tuple[np.ndarray, float]:
         """Return the expected rewards (2, n) of one arm in each of n requests by both models, and a residual.
 
-        `requests` lists the n encoded requests for each model, and `places` the arm's index in each request. The
-        residual is the root mean square one of the model with earlier knowledge, 0 without it.
+        `requests` lists the n encoded requests for each model, and `places` the arm's index in each request. The first
+        row is of the model with earlier knowledge, the second of the fresh one. The residual is the root mean square of
+        the prediction errors of the model with earlier knowledge so far; 0 without this model.
         """
         rng, out = np.random.default_rng(0), np.empty((len(requests), len(places)))  # means ask for no draws
         residual = 0.0
@@ -307,6 +314,9 @@ class WarmStart(Model):
 
     def users(self, contexts: Any) -> Any:
         return self._first.users(contexts)
+
+    def can_compare(self, request: Request) -> bool:
+        return all(one.can_compare(own) for one, own in zip(self._alive, request.given, strict=True))
 
     def attribute(self, request: Request, places: list[int], names: Any) -> Sides:
         found = [one.attribute(own, places, names) for one, own in zip(self._alive, request.given, strict=True)]
@@ -364,6 +374,13 @@ class WarmStart(Model):
         return self.copy()
 
     def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         return {"start": self.start, "fresh": self.fresh}
 
     def contents(self) -> files.Contents:
@@ -427,9 +444,10 @@ def _scale(side: Side, part: str, w: float) -> Side:
 
 
 def _split(batch: Batch, context: Any, arm: Any, dtype: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
-    """Return the context of every row of a batch, and for its arm the pair that `_offer` returns.
+    """Return the context of every row of a batch, and for its arm a pair: name or None, and the arm offered alone.
 
-    `context` and `arm` are the arguments from which the batch was encoded, as `Bandit.learn` takes them.
+    `context` and `arm` are the arguments from which the batch was encoded, as `Bandit.learn` takes them. `dtype` is the
+    type of context rows.
     """
     if arm is None:  # rows are arms
         rows = check.array("contexts", context, dtype, (1, 2))

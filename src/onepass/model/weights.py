@@ -38,7 +38,7 @@ class Weights(NamedTuple):
 def request_rows(pipeline: FeaturePipeline, contexts: Any) -> np.ndarray:
     """Return the checked rows x of a single decision, (K, dim), or (1, dim) for all arms.
 
-    Raises ValueError for several decisions.
+    `pipeline` is the feature map, which is not applied here. Raises ValueError for `contexts` of several decisions.
     """
     if not isinstance(contexts, Factors):
         rows = pipeline.rows(contexts, (1, 2))
@@ -50,7 +50,10 @@ def request_rows(pipeline: FeaturePipeline, contexts: Any) -> np.ndarray:
 
 
 def weights_of_shared(learned: Any, z: np.ndarray) -> list[list[Weights]]:
-    """Return the weights of the features z (m, D) of m = 1 or 2 arms for mean and squared width, in a shared model."""
+    """Return the weights of the features z (m, D) of m = 1 or 2 arms for mean and squared width, in a shared model.
+
+    `learned` is the state of the model's estimator.
+    """
     total = np.ascontiguousarray(sum(sign * row for sign, row in zip(SIGNS, z, strict=False)), z.dtype)
     return [[Weights("shared", parameter(learned), contract.solve(learned.design, total))] for _ in z]
 

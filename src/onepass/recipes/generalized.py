@@ -53,9 +53,10 @@ def GLBOMD(
         With `Theory` None means at least twice the smallest value that the theorem allows. It must be None if `design`
         is given.
     exploration : float, Theory or Exploration, default 0.4
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. `Theory` takes the multiplier, the step size and the ball for which
-        the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mu(x^T theta + beta * width). The width is the standard error of x^T theta. For
+        "identity" it is the standard error divided by the standard deviation of the noise. Below 0 the bandit avoids
+        arms of which it knows little. `Theory` takes the multiplier, the step size and the ball for which the regret is
+        proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     step : float, default None
         Step size, above 0. None means 1. With `Theory` None means 1 + R L S, where L is the theory's `row_bound` and S
         its `parameter_bound`. R is a constant of the family for which the second derivative of mu is at most R mu': 1
@@ -67,9 +68,9 @@ def GLBOMD(
         True minimizes the loss itself in a step, so a step cannot overshoot. False minimizes a quadratic approximation
         of the loss, as in the paper. None means True without a ball, and False with one.
     clip : float, default None
-        One reward moves x^T theta by at most step * clip standard errors; above 0. None means no limit.
+        One reward moves x^T theta by at most step * clip * width; above 0. None means no limit.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default None
@@ -141,14 +142,14 @@ def GLOC(
     reg : float, default None
         Ridge of the exact design, above 0. None means 1.0. It must be None if `design` is given.
     exploration : float or Exploration, default 0.4
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. Any rule, such as `InverseGap()`, replaces the recipe's own. The
-        multiplier of the theorem is not available.
+        A number is beta in score = mu(x^T theta + beta * width), with the width sqrt(x^T A^-1 x) and A = reg I + sum of
+        x x^T. Below 0 the bandit avoids arms of which it knows little. Any rule, such as `InverseGap()`, replaces the
+        recipe's own. The multiplier of the theorem is not available.
     parameter_bound : float, default 3.0
         The online learner keeps its parameter in the ball ||theta|| <= parameter_bound; above 0. Its step size is 1 /
         kappa, where kappa is the smallest derivative of mu in this ball.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default None

@@ -79,8 +79,8 @@ def HvtUCB(
     nu : float, default None
         Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
     horizon : int, default None
-        Number of rows that will be learned in all, at least 1. The clipping thresholds of the papers depend on it. None
-        allows any number. It must be None if `model` is "disjoint".
+        Number of rows that will be learned in all, at least 1, on which the thresholds depend. With None, the number of
+        rows so far takes its place. It must be None if `model` is "disjoint".
     design : Design, default None
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
@@ -94,8 +94,8 @@ def HvtUCB(
         Factor, above 0, of the paper's threshold for prediction errors. Larger errors are clipped; an infinite factor
         never clips. None means 0.02, or 1 with `Theory`.
     floor : float, default None
-        Least value of the threshold, at least 0, in standard deviations of a predicted reward. None means 3, or 0 with
-        `Theory`.
+        Least value of the threshold, at least 0, in standard deviations sigma sqrt(1 + width^2) of the prediction
+        error, where sigma is `nu` or else a robust estimate. None means 3, or 0 with `Theory`.
     step : float, default None
         The weight of a row is divided by this number, above 0. None means 1, which is ridge regression as long as
         nothing is clipped. With `Theory` None means 4.
@@ -106,7 +106,7 @@ def HvtUCB(
         The estimate is kept in the ball ||theta|| <= parameter_bound; above 0. By default there is no ball. It must be
         None if `exploration` is a `Theory`, which has its own bound.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default None
@@ -128,7 +128,7 @@ def HvtUCB(
     Notes
     -----
     A round takes a constant number of operations of the design, and no history is kept. The regret bound is proved if
-    `horizon` and `nu` are given. docs/heavy_tails.md says how the defaults were chosen.
+    `horizon` and `nu` are given. docs/heavy_tails_settings.md has the defaults.
 
     References
     ----------
@@ -178,8 +178,8 @@ def HeavyOFUL(
     nu : float, default None
         Typical size of the noise, above 0, in units of the rewards. None estimates it as rewards come.
     horizon : int, default None
-        Number of rows that will be learned in all, at least 1. The clipping thresholds of the papers depend on it. None
-        allows any number. It must be None if `model` is "disjoint".
+        Number of rows that will be learned in all, at least 1, on which the thresholds depend. With None, the number of
+        rows so far takes its place. It must be None if `model` is "disjoint".
     reg : float, default 1.0
         Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
         by the prior variance of an entry of theta.
@@ -190,13 +190,13 @@ def HeavyOFUL(
         Factor, above 0, of the paper's threshold for prediction errors. Larger errors are clipped. None means 0.02, or
         1 with `Theory`.
     floor : float, default None
-        Least value of the threshold, at least 0, in standard deviations of a predicted reward. None means 3, or 0 with
-        `Theory`.
+        Least value of the threshold, at least 0, in standard deviations sigma sqrt(1 + width^2) of the prediction
+        error, where sigma is `nu` or else a robust estimate. None means 3, or 0 with `Theory`.
     parameter_bound : float, default None
         The estimate is kept in the ball ||theta|| <= parameter_bound; above 0. By default there is no ball. It must be
         None if `exploration` is a `Theory`, which has its own bound.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
@@ -252,7 +252,7 @@ def CRTM(
 ) -> Bandit:
     """Make a UCB bandit with one-pass truncation.
 
-    Rewards above a threshold count as 0.
+    Rewards of a size above a threshold count as 0.
 
     Parameters
     ----------
@@ -264,8 +264,8 @@ def CRTM(
     moment : float, default 1.0
         Upper bound, above 0, of E|r|^(1 + epsilon) of the rewards r, not only of their noise.
     horizon : int, default None
-        Number of rows that will be learned in all, at least 1. The clipping thresholds of the papers depend on it. None
-        allows any number. It must be None if `model` is "disjoint".
+        Number of rows that will be learned in all, at least 1, on which the thresholds depend. With None, the number of
+        rows so far takes its place. It must be None if `model` is "disjoint".
     design : Design, default None
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
@@ -274,11 +274,11 @@ def CRTM(
     exploration : float, default 1.0
         Multiplier beta of the width. Nothing is proved about it.
     clip : float, default 1.0
-        Factor of the threshold, above 0. The default is the paper's.
+        Factor of the threshold, above 0. The default is the formula of the Notes.
     parameter_bound : float, default None
         The estimate is kept in the ball ||theta|| <= parameter_bound; above 0. None means no ball.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default None
@@ -299,8 +299,10 @@ def CRTM(
 
     Notes
     -----
-    A round takes a constant number of operations of the design. The paper was not available: `OnePassTruncation` says
-    how its abstract was read.
+    The reward r of a row x counts as 0 if |r| sqrt(x^T V^-1 x) exceeds clip (moment / log(4 T / delta))^(1 / (1 +
+    epsilon)) T^((1 - epsilon) / (2 (1 + epsilon))). V is the design, T the horizon, and delta = 1 / (8 T). A round
+    takes a constant number of operations of the design. The paper was not available: `OnePassTruncation` says how its
+    abstract was read.
 
     References
     ----------
@@ -331,7 +333,7 @@ def CRMM(
 ) -> Bandit:
     """Make a UCB bandit with the mean of medians in one pass.
 
-    The set of arms is fixed, and each chosen arm is played `repeats` times in a row. The bandit learns the median of
+    The set of arms is fixed, and each chosen arm is played `repeats` times on end. The bandit learns the median of
     these rewards.
 
     Parameters
@@ -342,7 +344,7 @@ def CRMM(
     horizon : int, default None
         Number of rows that will be learned in all, at least 1. None allows any number, and needs `repeats`.
     repeats : int, default None
-        Plays of an arm in a row, at least 1. None means the paper's O(log horizon).
+        Plays of a chosen arm on end, at least 1. None means the paper's O(log horizon).
     design : Design, default None
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
@@ -404,7 +406,7 @@ def MENU(
 ) -> Bandit:
     """Make a UCB bandit with the median of means.
 
-    The set of arms is fixed, and each chosen arm is played `repeats` times in a row. The k-th plays of all arms make
+    The set of arms is fixed, and each chosen arm is played `repeats` times on end. The k-th plays of all arms make
     the k-th of `repeats` groups with a ridge regression each. The estimate is the one whose median distance to the
     others is smallest.
 
@@ -420,7 +422,8 @@ def MENU(
     horizon : int, default None
         Number of rows that will be learned in all, at least 1. None allows any number, and needs `repeats`.
     repeats : int, default None
-        Plays of an arm in a row, at least 1. None means the paper's O(log horizon). With fewer plays nothing is proved.
+        Plays of a chosen arm on end, at least 1. None means the paper's O(log horizon). With fewer plays nothing is
+        proved.
     design : Design, default None
         Design as wide as the rows that are learned. With a sketch of `size` rows, a round costs O(dim size) operations.
         None means `Exact`.
@@ -499,8 +502,8 @@ def TOFU(
     moment : float, default 1.0
         Upper bound, above 0, of E|r|^(1 + epsilon) of the rewards r, not only of their noise.
     horizon : int, default None
-        Number of rows that will be learned in all, at least 1. The clipping thresholds of the papers depend on it. None
-        allows any number. It must be None if `model` is "disjoint".
+        Number of rows that will be learned in all, at least 1, on which the thresholds depend. With None, the number of
+        rows so far takes its place. It must be None if `model` is "disjoint".
     reg : float, default 1.0
         Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
         by the prior variance of an entry of theta.
@@ -510,7 +513,7 @@ def TOFU(
     clip : float, default 1.0
         Factor of the threshold, above 0. The default is the paper's.
     model : {"shared", "disjoint"}, default "shared"
-        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it has the features u.
+        "shared" is one model for all arms. "disjoint" is a model for each arm; with `Factors` it learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"

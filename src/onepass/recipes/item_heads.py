@@ -34,8 +34,8 @@ def ItemHeads(
 
     It is for logs that record the items that users took, but not those that they saw and did not take. Each row counts
     as a reward for the item that was taken, and as a 0 for every other item. An item's mean is the expected reward from
-    it when somebody with the features x takes something. An unknown user is the row 0, and is shown what most have
-    taken.
+    it when somebody with the features x takes something. An unknown user is given as a row of zeros, and is shown what
+    most users have taken.
 
     Parameters
     ----------
@@ -44,8 +44,9 @@ def ItemHeads(
     reg : float, default 10.0
         Ridge penalty of A = reg I + sum of z z^T, above 0.
     exploration : float or Exploration, default 0.0
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. A rule such as `InverseGap()` replaces the recipe's own.
+        A number is beta in score = mean + beta * width. The width is the standard error of the mean, divided by the
+        standard deviation of the noise. Below 0 the bandit avoids arms of which it knows little. A rule such as
+        `InverseGap()` replaces the recipe's own. `Theory` is refused, because no radius is known for this model.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"

@@ -45,9 +45,10 @@ def ItemModels(
         Weight of similarity between users beside the number of takers, above 0.
     reg : float, default 1000.0
         Ridge penalty of A = reg I + sum of z z^T, above 0.
-    exploration : float or Exploration, default 0.0
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. A rule such as `InverseGap()` replaces the recipe's own.
+    exploration : float, Theory or Exploration, default 0.0
+        A number is beta in score = mean + beta * width. The width is the standard error of the mean, divided by the
+        standard deviation of the noise. Below 0 the bandit avoids arms of which it knows little. `Theory` takes the
+        multiplier for which the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"

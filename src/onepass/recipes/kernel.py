@@ -35,8 +35,9 @@ def GPUCB(
         A kernel of `onepass`, a scikit-learn kernel, or a function k(X, Y). None means Matern 5/2 whose length scale is
         the median distance of the arms.
     reg : float, default 0.01
-        Variance of the noise divided by the scale of the kernel, above 0. If the kernel is the covariance of the mean
-        reward, it is the variance of the noise.
+        Variance of the noise, above 0, if the kernel is the covariance of the mean reward. If k(x, x) = 1, divide it by
+        the prior variance of the mean reward. If rewards are normalized, both variances are of normalized rewards.
+        `fit_after` replaces `reg` by a fitted value.
     exploration : float, Theory or Exploration, default None
         A number is beta in score = mean + beta * width, where the width is the posterior standard deviation divided by
         sqrt(reg). None adds two standard deviations: beta = 2 sqrt(reg). If `fit_after` changes reg, beta changes so
@@ -117,8 +118,9 @@ def BKB(
         A kernel of `onepass`, a scikit-learn kernel, or a function k(X, Y). None means Matern 5/2 whose length scale is
         the median distance of the arms.
     reg : float, default 0.01
-        Variance of the noise divided by the scale of the kernel, above 0. If the kernel is the covariance of the mean
-        reward, it is the variance of the noise.
+        Variance of the noise, above 0, if the kernel is the covariance of the mean reward. If k(x, x) = 1, divide it by
+        the prior variance of the mean reward. If rewards are normalized, both variances are of normalized rewards.
+        `fit_after` replaces `reg` by a fitted value.
     exploration : float, Theory or Exploration, default None
         A number is beta in score = mean + beta * width, where the width is the posterior standard deviation divided by
         sqrt(reg). None adds two standard deviations: beta = 2 sqrt(reg). If `fit_after` changes reg, beta changes so

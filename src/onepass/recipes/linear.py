@@ -30,12 +30,12 @@ def OFUL(
         Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
         by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width. The width is the standard error of the mean, divided by the
+        standard deviation of the noise. Below 0 the bandit avoids arms of which it knows little. `Theory` takes the
+        multiplier for which the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
-        a shared one. With `Factors`, the model of an arm has the features u.
+        a shared one. With `Factors`, the model of an arm learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
@@ -89,12 +89,12 @@ def LinUCB(
         Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
         by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width. The width is the standard error of the mean, divided by the
+        standard deviation of the noise. Below 0 the bandit avoids arms of which it knows little. `Theory` takes the
+        multiplier for which the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
-        a shared one. With `Factors`, the model of an arm has the features u.
+        a shared one. With `Factors`, the model of an arm learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
@@ -152,7 +152,7 @@ def LinTS(
         which the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
-        a shared one. With `Factors`, the model of an arm has the features u.
+        a shared one. With `Factors`, the model of an arm learns from u alone.
     seed : int, default 0
         Seed of the draws, at least 0.
     dtype : {"float64", "float32"}, default "float64"

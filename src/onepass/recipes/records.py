@@ -32,8 +32,9 @@ def InteractionBandit(
         Feature map of requests. The bandit learns with a copy of it. The default has 256 columns and standardizes
         numbers.
     item : Records, default None
-        Feature map of arms. The bandit learns with a copy of it. None means 256 columns. Numbers are standardized, and
-        also sorted into 16 bands.
+        Feature map of arms. The bandit learns with a copy of it. None means 256 columns with standardized numbers. A
+        number that takes 3 to 16 different values then also has a weight for each value (`bands=16`). A number with
+        more values has a linear effect only.
     exploration : Exploration, default None
         Any rule without `Theory`. Its multiplier is in units of the typical prediction error. None means
         `OptimisticGap(0.8, scale=30.0, uniform_share=0.001)`.
@@ -103,7 +104,7 @@ def ContextualBandit(
     A context is a row (dim,), the same for all arms, or (K, dim), a row for each arm. n decisions take (n, 1, dim) or
     (n, K, dim). A context may also be a dictionary, or a frame of one row. n decisions then take a list or a frame.
     Arms are any hashable values: they appear when they are learned from or added, and leave by `remove_arm`. Arms may
-    have features: {name: record or row}, or records without names.
+    have features: {name: dictionary or row}, or a list of dictionaries if they have no names.
 
     The first data it learns from fixes the model, `bandit.model`. If arms have features, or more than 20 arms are
     offered for a dictionary context, all arms share one `InteractionModel`, as in `InteractionBandit`. Otherwise
@@ -131,8 +132,8 @@ def ContextualBandit(
         come later take more, and so do columns of records. Rows of more than 300 columns are projected to at most 64
         directions. If over 90% of their entries are zeros, every arm has a sketch instead.
     alarm_threshold : float, default 50.0
-        Threshold, above 0, of the alarm (a CUSUM of squared errors) that forgets the arms' models after a
-        change for the worse. None means no alarm.
+        Threshold, above 0, of the alarm that forgets the arms' models after a change for the worse. It is compared with
+        a CUSUM of the squared prediction errors, in units of their mean so far. None means no alarm.
     seed : int, default 0
         Seed of landmarks, trees, ties and draws, at least 0.
     name : str, default "ContextualBandit"

@@ -57,18 +57,18 @@ def SOFUL(
         Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
         by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width. The width is the standard error of the mean, divided by the
+        standard deviation of the noise. Below 0 the bandit avoids arms of which it knows little. `Theory` takes the
+        multiplier for which the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     thompson : bool, default False
-        Draw theta from N(theta, beta^2 A^-1) instead of adding the width.
+        Draw the parameter from N(theta, beta^2 A^-1), where theta is the estimate, instead of adding the width.
     estimator : {"ridge", "newton"}, default "ridge"
         "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch. It is far better if
         reg is small compared with the eigenvalues that the sketch cuts off. With `Theory` its multiplier is smaller. In
         a "hybrid" model this is the estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
-        a shared one. With `Factors`, the model of an arm has the features u.
+        a shared one. With `Factors`, the model of an arm learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
@@ -139,9 +139,9 @@ def CBSCFD(
         Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
         by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width. The width is the standard error of the mean, divided by the
+        standard deviation of the noise. Below 0 the bandit avoids arms of which it knows little. `Theory` takes the
+        multiplier for which the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     compensation : float, default 1.0
         Share, from 0 (as in `SOFUL`) to 1, of what the sketch cuts off that is added to the ridge. 0.5 is the sketch of
         Luo et al. (2019).
@@ -150,7 +150,7 @@ def CBSCFD(
         here, because A gets back what is cut off. In a "hybrid" model this is the estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
-        a shared one. With `Factors`, the model of an arm has the features u.
+        a shared one. With `Factors`, the model of an arm learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
@@ -202,21 +202,22 @@ def CBRAP(
 ) -> Bandit:
     """Make a UCB bandit on a Gaussian projection.
 
-    Contexts are projected to `size` dimensions, with an exact design there. The projection is drawn from the seed.
+    Contexts are projected to `size` dimensions, with an exact design there: x stands for the projected context below.
+    The projection is drawn from the seed.
 
     Parameters
     ----------
     dim : int
-        Width of a context, at least 1. Factors are not taken.
+        Width of a context, at least 1. Contexts given as `Factors` are refused.
     size : int
         Width after the projection, from 1 to dim.
     reg : float, default 1.0
         Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
         by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width. The width is the standard error of the mean, divided by the
+        standard deviation of the noise. Below 0 the bandit avoids arms of which it knows little. `Theory` takes the
+        multiplier for which the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm
         beside a shared one.
@@ -240,7 +241,7 @@ def CBRAP(
 
     Notes
     -----
-    A round costs O(dim size + size^2).
+    A round costs O(dim size + size^2) for each arm.
 
     References
     ----------
@@ -280,23 +281,24 @@ def DBSLinUCB(
     size : int
         Size of the first block, from 1 to dim.
     error : float
-        Half the bound, above 0, in units of ||x||^2. `Dyadic.choose_error` computes the value of remark 2 of the paper.
+        Half the bound, above 0, in the unit of the squared length ||x||^2 of a row. `Dyadic.choose_error` computes the
+        value of remark 2 of the paper.
     base : {"fd", "half", "rfd"}, default "fd"
         Sketch of a block. "fd" loses what it cuts off. "rfd" adds it to the ridge, and "half" adds half of it.
     reg : float, default 1.0
         Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
         by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width. The width is the standard error of the mean, divided by the
+        standard deviation of the noise. Below 0 the bandit avoids arms of which it knows little. `Theory` takes the
+        multiplier for which the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     estimator : {"ridge", "newton"}, default "ridge"
         "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch. It is better if reg
         is small compared with 2 error. For base "fd" its multiplier under `Theory` is smaller. In a "hybrid" model this
         is the estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
-        a shared one. With `Factors`, the model of an arm has the features u.
+        a shared one. With `Factors`, the model of an arm learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"
@@ -321,7 +323,8 @@ def DBSLinUCB(
 
     References
     ----------
-    Wen, Yin et al., algorithms 1, 4 and 5.
+    Wen, Yin et al., *Revisiting Matrix Sketching in Linear Bandits*, algorithms 1, 4
+    and 5.
     """
 
     def design(d: int, most: int) -> Design:
@@ -380,16 +383,16 @@ def PSILinUCB(
         Ridge penalty of A = reg I + sum of x x^T, above 0. In a Bayesian model it is the variance of the noise divided
         by the prior variance of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. `Theory` takes the multiplier for which the regret is proved. Any
-        other rule, such as `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width. The width is the standard error of the mean, divided by the
+        standard deviation of the noise. Below 0 the bandit avoids arms of which it knows little. `Theory` takes the
+        multiplier for which the regret is proved. Any other rule, such as `InverseGap()`, replaces the recipe's own.
     estimator : {"ridge", "newton"}, default "ridge"
         "ridge" is theta = A^-1 b, as in the paper. "newton" is `OnlineNewton` on the same sketch. It prevents most of
         the loss if reg is smaller than typical eigenvalues of the sum of x x^T. In a "hybrid" model this is the
         estimator of the shared part.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
-        a shared one. With `Factors`, the model of an arm has the features u.
+        a shared one. With `Factors`, the model of an arm learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"

@@ -36,13 +36,13 @@ def WeightUCB(
         Ridge penalty in A, above 0. In a Bayesian model it is the variance of the noise divided by the prior variance
         of an entry of theta.
     exploration : float, Theory or Exploration, default 0.1
-        A number is beta in score = mean + beta * width, where the width is the standard error of the mean. Below 0 the
-        bandit avoids arms of which it knows little. `Theory` computes beta from a theorem. The confidence interval then
-        holds in every single round with probability 1 - `delta`, if the problem does not change. Any other rule, such
-        as `InverseGap()`, replaces the recipe's own.
+        A number is beta in score = mean + beta * width. The width is sqrt(x^T A^-1 x). Below 0 the bandit avoids arms
+        of which it knows little. `Theory` computes beta from a theorem. The confidence interval then holds in every
+        single round with probability 1 - `delta`, if the problem does not change. Any other rule, such as
+        `InverseGap()`, replaces the recipe's own.
     model : {"shared", "disjoint", "hybrid"}, default "shared"
         "shared" is one model for all arms. "disjoint" is a model for each arm. "hybrid" is a model for each arm beside
-        a shared one. With `Factors`, the model of an arm has the features u.
+        a shared one. With `Factors`, the model of an arm learns from u alone.
     seed : int, default 0
         Seed, at least 0, of the draws that break ties.
     dtype : {"float64", "float32"}, default "float64"

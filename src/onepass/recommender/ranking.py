@@ -35,9 +35,9 @@ LARGEST = 2.0**400  # weight of a row, before counts are scaled
 
 
 class Counts(NamedTuple):
-    """Counts of the rows of N items that decay with a half-life.
+    """Counts of the rows of N items, which decay with `SPEEDS` different half-lives.
 
-    A row says that a user took an item. Item i has counts[k, i] / gains[k] rows for half-life number k.
+    A row says that a user took an item. With the k-th half-life, item i has counts[k, i] / gains[k] rows.
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ class Weights(NamedTuple):
     precision : ndarray of shape (2, FEATURES, FEATURES)
         Second derivatives of the loss by the weights, with the prior.
     mixture : ndarray of shape (2, SPEEDS + 1)
-        Sums from which the weights of the parts of a mixture of popularities are computed.
+        Weights m of the SPEEDS shares and of `near` in mix(i), which is divided by their sum. Each row adds to them the
+        fractions of mix(i) that came from each part, for the item i that was taken.
     """
 
     features: np.ndarray
@@ -100,8 +101,9 @@ def shares(counts: Counts, items: slice | np.ndarray, known: int) -> np.ndarray:
 def choose_candidates(taken: int, near: np.ndarray, known: int, start: int) -> tuple[np.ndarray, np.ndarray]:
     """Return sorted items that stand for all items in a softmax, and how many items each stands for.
 
-    There are `known` items. The result has items at equal steps from `start` on, the item `taken` and the neighbours
-    `near`. The latter count once.
+    There are `known` items. The result has the item `taken` and the neighbours `near`, which count once, and items at
+    equal steps from `start` on, which count as many times as a step is long. If there are few items, all are there and
+    count once.
     """
     step = max(known // CANDIDATES, 1)
     if step == 1:
@@ -150,7 +152,7 @@ def make_features(
 
 
 def _places(items: np.ndarray, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of some items among sorted ones, and a mask of those that are there."""
+    """Return the indices (m,) of items `some` (m,) in the sorted `items` (n,), and a mask (m,) of those found there."""
     place = np.minimum(np.searchsorted(items, some), len(items) - 1)
     return place, items[place] == some
 
@@ -160,9 +162,9 @@ def learn_choice(
 ) -> None:
     """Update the weights of the softmax in place, after a user took the item at index `place`.
 
-    `user` is 1 for a user with a history, else 0. `features` and `parts` are the results of `make_features`. Each item
-    counts `excess` times in the softmax, because it stands for items that were left out. The row itself counts `amount`
-    times.
+    `user` is 1 for a user with a history, else 0. `features` and `parts` are the results of `make_features`. Item j
+    counts excess[j] times in the softmax, because it stands for items that were left out. The row itself counts
+    `amount` times.
     """
     mixture = weights.mixture[user]
     held = mixture * parts[:, place]

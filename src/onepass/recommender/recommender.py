@@ -107,7 +107,9 @@ class Recommender(files.Owner):
       count half after 250, 1,000, 4,000, 16,000 or 64,000 rows, or never.
     - v_i^T x_u. The directions v_i come from a truncated SVD of the matrix of users and items, and x_u is the
       posterior mean given what u has taken.
-    - log(near + 0.1), where `near` is the similarity of i with items that u has taken.
+    - log(near + 0.1), where `near`, at least 0, is the sum of the similarities of i with the items that u has taken,
+      divided by its mean over all items. The similarity of i and j is n_ij / sqrt((n_i + 20) (n_j + 20)), where n_ij
+      users took both, n_i took i, and n_j took j. It counts as 0 unless i is among the 24 items most similar to j.
     - The logarithm of a learned mixture of the shares and `near`.
     - 1 if u has taken i before, else 0.
 
@@ -311,8 +313,8 @@ class Recommender(files.Owner):
         k : int, default 10
             Length of each list, at least 1.
         exclude_seen : bool, default False
-            True to leave out items that the user has taken. By default they are ranked by how often users take an item
-            again.
+            True to leave out the last 1,000 items that the user has taken. By default they are ranked by how often
+            users take an item again.
         exclude : sequence of collections of names, default None
             For each user, items to leave out. Unknown names are ignored.
         items : sequence of hashable, default None
@@ -484,7 +486,10 @@ def _names(argument: str, value: Any) -> list[Any]:
     `argument` is the argument's name in messages.
     """
     many = isinstance(value, list) or hasattr(value, "tolist") or hasattr(value, "to_list")
-    names = name_list(value, argument=argument) if many else [value]
+    if many and getattr(value, "ndim", 1) == 0:
+        names = [value.tolist()]  # a NumPy scalar
+    else:
+        names = name_list(value, argument=argument) if many else [value]
     check_hashable(names)
     return names
 

@@ -152,7 +152,7 @@ def taste_of(tastes: Tastes, taken: np.ndarray) -> np.ndarray:
 
 
 def neighbours_of(tastes: Tastes, taken: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the neighbours of the items `taken`, and for each the sum of its similarities with these items."""
+    """Return the neighbours (m,) of the items `taken`, and the sum (m,) of each one's similarities with these items."""
     known = taken[taken < len(tastes.near)]
     near, likeness = tastes.near[known].ravel(), tastes.likeness[known].ravel()
     if DENSE * len(near) > len(tastes.near):

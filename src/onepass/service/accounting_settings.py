@@ -30,6 +30,7 @@ import msgspec
 from onepass.bandit.bandit import Bandit
 from onepass.bandit.budget import Budget, Share
 from onepass.bandit.outcomes import check_names
+from onepass.bandit.pacing import check_price
 from onepass.evaluation.ab_test import ABTest
 from onepass.evaluation.baseline_promise import BaselinePromise
 from onepass.evaluation.harm_test import AtLeast, AtMost
@@ -38,6 +39,7 @@ from onepass.foundation import check, files
 from onepass.foundation.check import quote
 from onepass.service.validation import suggest_name
 
+LARGEST = 1e30  # reward, outcome: what a model keeps of them, powers and sums of powers, is finite
 LARGEST_RULE = 1 << 20  # characters of a saved bandit
 NONE = "none"  # the default of what nothing shall be learned of: TOML has no null
 
@@ -90,7 +92,8 @@ class OutcomeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Settings of an outcome beside the reward, such as a cost or a latency.
 
     - aggregation: how several values of one decision become one, "earliest" (default) or "sum".
-    - default: value for a decision that has none at its deadline; with "none" (default) nothing is learned from it.
+    - default: value, up to 1e30 in size, for a decision that has none at its deadline; with "none" (default) nothing is
+      learned from it.
     - prices: usual cost of each arm, by name, above 0 (default: not known).
     - budget: limit on what decisions may spend (default: none).
     - guardrail: claim about the mean of the outcome (default: none).
@@ -140,7 +143,8 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     - saved: a saved bandit that draws the arm of the rule and does not learn, as base64 text of its bytes, up to 1 MiB.
       A settings file has `file` instead, the path of the saved bandit relative to the settings file.
     - loss: largest fraction of the rule's rewards that may be lost (default 0.05).
-    - by: "evidence" (default), or "model", which lets the bandit decide more often sooner.
+    - by: "evidence" (default) counts rewards alone. "model" trusts the bandit's predictions until a test rejects them,
+      so the bandit soon decides more often.
     - certainty: probability that no more is lost at any time (default 0.95).
     - alpha: probability that any guardrail is reported as broken although it is not (default 0.05).
 
@@ -184,7 +188,10 @@ def budgets_of(settings: Any) -> dict[str, Budget]:
 
 
 def make_promise(settings: Any) -> BaselinePromise:
-    """Return the object that keeps a loop's rewards near the baseline's rewards; it has counted no decisions yet."""
+    """Return the object that keeps a loop's rewards near the baseline's rewards; it has counted no decisions yet.
+
+    `settings` are the `LoopSettings` of a loop with a baseline.
+    """
     rails = {name: one.guardrail.claim() for name, one in settings.outcomes.items() if one.guardrail is not None}
     base = settings.baseline
     return BaselinePromise(base.loss, base.certainty, Range(*settings.reward.range), rails, base.alpha, base.by)
@@ -275,6 +282,9 @@ def _unknown_arms(where: str, names: Any, settings: Any) -> Iterator[str]:
 def _outcome_errors(where: str, one: OutcomeSettings, settings: Any) -> Iterator[str]:
     if isinstance(one.default, str) and one.default != NONE:
         yield f'{where}.default must be a number, or "{NONE}", got {quote(one.default)}'
+    if isinstance(one.default, float) and not abs(one.default) <= LARGEST:
+        yield f"{where}.default must be a finite number up to {LARGEST:.0e}, got {one.default}"
+        return
     prices = [*one.prices.values()]
     yield from _unknown_arms(f"{where}.prices", one.prices, settings)
     for arm, price in one.prices.items():
@@ -289,6 +299,12 @@ def _outcome_errors(where: str, one: OutcomeSettings, settings: Any) -> Iterator
         except ValueError as error:
             yield f"{where}.budget: {error}"
             return
+        for arm, price in one.prices.items():
+            try:
+                check_price(f"{where}.prices.{arm}", price, budget)
+            except ValueError as error:
+                yield f"{error}"
+                return
         if isinstance(one.default, float) and one.default < 0.0:
             yield f"{where}.default must be at least 0, for it is spent from a budget, got {one.default}"
         if settings.arms and all(arm in one.prices for arm in settings.arms) and min(prices) > budget.decision_amount:

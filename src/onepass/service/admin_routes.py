@@ -56,7 +56,7 @@ class RollbackRequest(Message, frozen=True, kw_only=True):
 
 
 class ResumeRequest(Message, frozen=True, kw_only=True):
-    """Request to start the test of a broken guardrail (the limit of an outcome) again.
+    """Request to restart the test of a broken guardrail (the limit of an outcome).
 
     `outcome` is the name of the outcome.
     """
@@ -180,7 +180,7 @@ def apply_promotion(loop: Loop, asked: PromoteRequest) -> None:
     """Let another model take over, as the request `asked` says.
 
     It is the candidate model, or a new model with the recipe of an evaluation once it has learned the log. Raises
-    ApiError if there is neither such a model nor such a recipe.
+    ApiError if the candidate, or the recipe, does not exist.
     """
     if asked.evaluation is None:
         loop.promote()

@@ -30,8 +30,8 @@ class Admission:
     def admit(self, request: Any, name: str, role: Role) -> None:
         """Raise ApiError unless a request may do what needs the role `role` in the loop `name`.
 
-        If the loop has keys, the request must have one of them with this role. The loop need not exist: without it, the
-        request is refused too.
+        If the loop has keys, the request must have one of them with this role. A request to a loop that does not exist
+        is refused, too.
         """
         self.check_host(request)
         presented = key_of(request)

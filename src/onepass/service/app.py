@@ -59,7 +59,8 @@ Handler = Callable[[Any, Loop], Awaitable[Response]]
 class Service:
     """ASGI application of the service, which answers the requests to all loops.
 
-    `loops`, `keys` and `watchers` map a loop's name to the loop, its keys, and its overview thread (default: none).
+    `loops`, `keys` and `watchers` map a loop's name to the loop, its access keys, and its overview thread (default:
+    none).
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class Service:
         await self.app(scope, receive, send)
 
     def _admit(self, request: Request | RawRequest, name: str, role: Role) -> Loop:
-        """Return the loop of a request; raise ApiError if the key or the rate limit does not allow the request."""
+        """Return the loop `name`; raise ApiError for a request without the role `role` or beyond the rate limit."""
         self.admission.admit(request, name, role)
         loop = self.loops[name]
         self.rates.admit(name, self.admission.client(request, name), loop.settings.limits.rate)

@@ -22,10 +22,15 @@ REQUEST = "request"  # where a decision keeps the fingerprint of its request (ex
 
 
 def override_shown(found: Decision, offered: Offer, settings: LoopSettings) -> dict[str, Any]:
-    """Return fields for the record of a decision in which the service shows another arm than the model chose.
+    """Return fields for the record of a decision in which the service, not the model, chooses the arm to show.
 
-    In apprentice and logging mode, the service shows the first arm, or any arm with a small probability. The fields are
-    "shown" and "baseline", and "showing" if the arm was drawn, as in `Decision`. In other modes the result is {}.
+    In apprentice and logging mode, the service shows the first eligible arm, or with the probability
+    `settings.exploring` a random eligible arm. This may be the arm that the model chose. In other modes the result is
+    {}. The fields are those of `onepass.log.records.Decision`:
+
+    - "shown": indices of the arms that are shown.
+    - "baseline": indices of the arms that are shown without exploring.
+    - "showing": probabilities (K,) from which "shown" was drawn, if `settings.exploring` is above 0.
 
     `found` is the model's decision among the arms `offered`, and `settings` are the settings of the loop.
     """
@@ -57,7 +62,8 @@ def share_with_candidate(
     The fields are "canary", the candidate's choice, "shown", the arm shown, and "showing", the probabilities with which
     it was drawn. The result is {} if the candidate cannot decide.
 
-    `found` is the decision of the serving model, `other` a function that returns the candidate's decision.
+    `found` is the decision of the serving model, and `other` a function that returns the candidate's decision.
+    `candidate` is the copy of the candidate that decides, and its number and position in the log are recorded.
     """
     try:
         would = other()

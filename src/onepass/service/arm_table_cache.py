@@ -67,7 +67,7 @@ class ArmTable:
         """
         if self.rows is None:
             return None
-        begin = b"".join(msgspec.json.encode(one) + b"," for one in left)
+        begin = msgspec.json.encode(left)[1:-1] + b"," if left else b""
         return msgspec.Raw(b"[[" + begin + (BETWEEN + begin).join(self.texts) + b"]]")
 
 

@@ -69,7 +69,7 @@ class CanaryTest:
     def read_log(self, store: Store, loop: str, since: int, until: int) -> None:
         """Read the decisions of a loop after `since`, and their final rewards (joins) up to `until`.
 
-        `store` is the log, and `loop` the loop's name; `since` and `until` are sequence numbers.
+        `store` is the log, and `loop` the loop's name. `since` and `until` are sequence numbers; `until` is included.
         """
         for record in store.read(since, None, ("decision", "join"), loop):
             if isinstance(record, Decision):

@@ -136,7 +136,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(503, f"there are {self.limits.connections} connections, all at work")
 
     def _make_room(self) -> bool:
-        """Close the oldest idle connection, first one that never sent a complete head. Return False if none is idle."""
+        """Close the oldest idle connection, and return True; return False if none is idle.
+
+        Connections that have not yet sent a complete head are closed before others.
+        """
         idle = [one for one in self.connections if isinstance(one, LimitedProtocol) and one is not self and one.is_idle]
         if not idle:
             return False

@@ -42,7 +42,7 @@ def make_record(
     - settings, version: settings of the loop, and their version.
     - identity: id of the decision.
     - fingerprint: digest of the request.
-    - now: time in microseconds.
+    - now: time of the decision in microseconds of Unix time.
     - ledger: state of budgets and of the baseline, for a loop that needs one.
 
     Raises ApiError for a request that cannot be decided.
@@ -74,7 +74,7 @@ def make_record(
         if ledger is not None and ledger.is_active:
             refuse_parts(request)
             decision, accounted, extra = ledger.decide(
-                partial(decide_with, present), ask, offered.names, request.context, offered.eligible, costs,
+                identity, partial(decide_with, present), ask, offered.names, request.context, offered.eligible, costs,
                 request.weights, now / SECOND,
             )  # fmt: skip
         else:

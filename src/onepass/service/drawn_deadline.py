@@ -1,6 +1,6 @@
-"""Deadlines of censored rewards: ages drawn from the law of the delays of conversions.
+"""Deadlines of censored rewards: ages drawn from the distribution of the delays of conversions.
 
-    due = time + Z,     P(Z <= e) = F(e)          F: `reward.delays`
+    due = time + Z,     P(Z <= e) = F(e)          F: distribution function of delays, from `reward.delays`
 
 A decision without an outcome is joined as the default at its drawn deadline. An outcome that is a conversion joins it
 at once, and a conversion that comes afterwards is a correction. So a decision of age e counts as about F(e) rows with
@@ -37,9 +37,10 @@ def draw_age(identity: str, reward: Any) -> float:
 
 
 def draw_deadline(identity: str, time: int, settings: Any) -> int:
-    """Return the time at which a decision without an outcome gets the default reward, in microseconds.
+    """Return the time at which a decision without an outcome gets the default reward.
 
-    `identity` is the id of the decision, `time` its own time in microseconds, and `settings` the settings of the loop.
+    `identity` is the id of the decision, `time` its own time, and `settings` the settings of the loop. Both times
+    are in microseconds of Unix time.
     """
     reward = settings.reward
     age = draw_age(identity, reward) if reward.censored else float(reward.wait)

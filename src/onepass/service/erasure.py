@@ -31,7 +31,7 @@ def forget_subject(loop: Loop, subject: str) -> Future[int]:
     future = new_future()
 
     def erase() -> None:
-        """Erase in the log; runs in the writer's thread."""
+        """Erase the records from the log, and queue `finish`; runs in the writer's thread."""
         with loop.writer.counting:
             loop.writer.drop_joins(loop.joiner.forget(subject))
         erased = new_future()
@@ -39,13 +39,16 @@ def forget_subject(loop: Loop, subject: str) -> Future[int]:
         loop.learner.run_soon(lambda: finish(erased))
 
     def finish(erased: Future[int]) -> None:
-        """Save a checkpoint; runs in the learner's thread, after it has learned the queued joins."""
+        """Save a checkpoint, then set the result; runs in the learner's thread, after it has learned the queued joins.
+
+        `erased` is the finished future of the number of erased records, or of the error.
+        """
         loop.learner.save_checkpoint(always=True)
         loop.learner.publish_copies()
         run_into_future(erased.result, future)
 
     def fail(ended: Future[None]) -> None:
-        """Pass the error on if the writer ended before it could erase."""
+        """Pass the error of `ended`, the finished future of `erase`, on if the writer could not run it."""
         error = ended.exception()
         if error is not None:
             future.set_exception(error)

@@ -46,9 +46,9 @@ class PolicyRequest(Message, frozen=True, kw_only=True):
     """Policy to evaluate.
 
     - name: name of the policy in the answer.
-    - kind: "uniform" draws among all arms; "baseline" shows the first arm; "logged" is what was shown; "arm" always
-      shows `arm`; "recipe" is a model that learns the evaluated part of the log as it goes; "frozen" is the serving
-      model as it was at the sequence number `through`.
+    - kind: "uniform" draws among all arms; "baseline" shows the first arm; "logged" chooses the logged arm; "arm"
+      always shows `arm`; "recipe" is a model that learns the evaluated part of the log as it goes; "frozen" is the
+      serving model as it was at the sequence number `through`.
     - arm: name of the arm, for "arm".
     - model: model of a "recipe", as in settings (default: the present model's).
     - through: sequence number for "frozen" (default: the beginning of the evaluated part).

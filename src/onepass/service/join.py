@@ -50,6 +50,7 @@ TOGETHER = 256  # joins learned in one call at most: the model is locked for tha
 HELD = 65_536  # decisions that wait in memory, where there is a store to read others from
 PARKED = 16_384  # of them that go to the backlog at once
 RECALLED = 256  # decisions that are read from the log at once: nobody is answered for that long
+POPPED = 1_024  # joins that one call returns at most: a commit holds as many
 
 
 class Joiner:
@@ -76,13 +77,14 @@ class Joiner:
         self._known = 0  # the place up to which the backlog has all decisions that wait
         self.counts: Counter[str] = Counter()
         self._waiting: dict[str, PendingDecision] = {}
-        self._early: dict[str, deque[Outcome]] = {}
+        self._early: dict[str, list[Outcome]] = {}  # lists, since most ids have one: an empty deque takes 760 bytes
         self._fleeting: deque[Outcome] = deque()  # early outcomes in their order, with some that are not kept any more
         self._joined: dict[str, int] = {}  # with how many late outcomes
         self._due: list[tuple[int, int, str]] = []
         self._late: dict[str, int] = {}  # decisions that may want a correction, and the place of its first outcome
         self._late_named: dict[str, int] = {}  # decisions that may have further outcomes, and the place of the first
         self._sent: dict[str, str | None] = {}  # of whose correction nobody knows yet whether it is stored; about whom
+        self._recalled_records: list[Decision] = []  # of decisions that were read from the log, and are joined now
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._backlog) - self._recalled
@@ -101,7 +103,9 @@ class Joiner:
             self._sent.pop(record.id, None)
             self.counts["outcomes later" if record.how == OUTCOMES else "corrected"] += 1
         elif isinstance(record, Join):
-            self._release(record.id)
+            waiting = self._release(record.id)
+            if waiting is not None and waiting.record is not None:
+                self._recalled_records.append(waiting.record)
             self._remember(record.id)
         elif isinstance(record, Settings):
             self.settings = parse_logged_settings(record)
@@ -159,7 +163,7 @@ class Joiner:
             self._remember(record.id)
             self._count_late(record)
         else:
-            self._early[record.id] = deque()
+            self._early[record.id] = []
             self._keep_early(record)
 
     def _keep_early(self, record: Outcome) -> None:
@@ -173,11 +177,11 @@ class Joiner:
             self._drop_early(self._fleeting.popleft())
 
     def _drop_early(self, record: Outcome) -> None:
-        """Remove the oldest early outcome of a record's id."""
+        """Remove `record`, an early outcome, unless its decision has come; it is the oldest one of its decision."""
         early = self._early.get(record.id)
         if early is None or early[0] is not record:
             return  # its decision came, or it was given up
-        early.popleft()
+        del early[0]
         self.counts["without a decision"] += 1
         if not early:
             del self._early[record.id]
@@ -222,7 +226,7 @@ class Joiner:
         """Return records that correct rewards already learned, because outcomes came after the deadline.
 
         The records, at most 256, must be written to the log. The next call returns the others. `now` is the
-        present time in microseconds.
+        present time in microseconds of Unix time.
         """
         begin = partial(Join, loop=self.settings.name, time=now, again=True)
         outcomes = (
@@ -288,7 +292,7 @@ class Joiner:
     def _recall_due(self, now: int) -> None:
         """Move the first `RECALLED` due decisions from the backlog to memory.
 
-        All stay in the backlog while the log cannot be read. `now` is the present time in microseconds.
+        All stay in the backlog while the log cannot be read. `now` is the present time in microseconds of Unix time.
         """
         if self._store is None or not self._is_due(now):
             return
@@ -313,9 +317,19 @@ class Joiner:
                 waiting.parked = False
             else:
                 waiting = restore_decision(found[name], self.settings_at, due)
+                if waiting is not None:
+                    waiting.record = next(one for one in found[name] if isinstance(one, Decision))
             if waiting is not None and not waiting.sent:
                 self._waiting[name] = waiting
                 heapq.heappush(self._due, (due, seq, name))
+
+    def take_recalled(self) -> list[Decision]:
+        """Return the records of decisions that were read from the log to be joined, and whose joins have been added.
+
+        Each is returned once. The learner needs them, and so does not read them again.
+        """
+        recalled, self._recalled_records = self._recalled_records, []
+        return recalled
 
     def _is_due(self, now: int) -> bool:
         """Return True if the backlog has a deadline before the time `now`."""
@@ -346,19 +360,21 @@ class Joiner:
 
     # ---- what time says ----
 
-    def pop_due(self, now: int) -> list[Join]:
+    def pop_due(self, now: int, recall: bool = True) -> list[Join]:
         """Return the final rewards (joins) of decisions whose deadline has passed, sorted by deadline.
 
-        Each is returned once. A call may return only a part of them, so it is repeated until it returns none. `now` is
-        the present time in microseconds; no later record may have an earlier time.
+        Each is returned once. A call returns at most `POPPED` of them, so it is repeated until it returns none. `now`
+        is the present time in microseconds of Unix time; no later record may have an earlier time. With `recall` False
+        nothing is read from the log: decisions in the backlog wait on, and so do decisions with later deadlines.
         """
         while self._fleeting and self._fleeting[0].time + EARLY < now:
             self._drop_early(self._fleeting.popleft())
-        self._recall_due(now)
+        if recall:
+            self._recall_due(now)
         later = self._backlog.next_due()
         end = now if later is None else min(now, later)
-        joins = []
-        while self._due and self._due[0][0] < end:
+        joins = list[Join]()
+        while self._due and self._due[0][0] < end and len(joins) < POPPED:
             _, _, identity = heapq.heappop(self._due)
             waiting = self._waiting.get(identity)
             if waiting is None or waiting.sent:
@@ -375,7 +391,8 @@ class Joiner:
     def _join(self, identity: str, waiting: PendingDecision, now: int) -> Join | None:
         """Make the join of a decision (the record of its final rewards), or return None if nothing is learned from it.
 
-        `identity` is the id of the decision, `waiting` its outcomes so far, and `now` the time in microseconds.
+        `identity` is the id of the decision, `waiting` its outcomes so far, and `now` the time in microseconds of
+        Unix time.
         """
         rule = self.settings.reward
         if not waiting.active:

@@ -31,10 +31,10 @@ AGGREGATE: dict[str, Callable[[list[float]], float]] = {
 def aggregate_named(
     values: Iterable[tuple[int | None, str, float]], slots: int, settings: LoopSettings, defaults: bool = True
 ) -> list[dict[str, float] | None] | None:
-    """Return the outcomes beside the reward of each slot as a dictionary; None if there are none.
+    """Return, for each slot, a dictionary of its outcomes beside the reward, or None; None alone if no slot has any.
 
-    `values` are triples (slot, name, value) in order; `slots` is the number of slots. If `defaults` is True, outcomes
-    without a value get the default value of the settings.
+    `values` are triples (slot, name, value) in order, with None as the slot for a value of all slots. `slots` is the
+    number of slots. If `defaults` is True, outcomes without a value get the default value of the settings.
     """
     given, found = list(values), list[dict[str, float] | None]()
     for slot in range(slots):

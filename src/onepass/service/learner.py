@@ -25,6 +25,7 @@ IDLE = 0.05  # seconds between two looks at the time while nothing comes
 LEAVE = 5.0  # seconds for learning, once it is told to stop
 UNSAVED = 10_000  # records of the log after which there is a checkpoint although nothing was learned
 RARELY = 10.0  # times as long as a copy takes, until the next one
+BEHIND = 8  # queued commits from which on no further decisions are joined
 
 _logger = logging.getLogger("uvicorn.error")
 
@@ -116,6 +117,10 @@ class Learner(threading.Thread):
     def lag(self) -> int:
         """Number of queued groups of records that are not yet learned."""
         return self._queue.qsize()
+
+    def is_behind(self) -> bool:
+        """Return True if so much is queued that decisions whose deadline has passed had better wait on."""
+        return self.lag >= BEHIND
 
     def run_after_learning(self, act: Callable[[], Any]) -> Future[Any]:
         """Return a future of the result of `act`, a function that this thread calls after learning what is queued."""

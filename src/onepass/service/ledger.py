@@ -113,18 +113,21 @@ class Ledger:
     # ---- decisions ----
 
     def decide(
-        self, decide: Decide, ask: Decide, names: list[str], context: Any, eligible: list[str] | None, costs: Any,
-        weights: Any, now: float,
+        self, identity: str, decide: Decide, ask: Decide, names: list[str], context: Any, eligible: list[str] | None,
+        costs: Any, weights: Any, now: float,
     ) -> Accounted:  # fmt: skip
         """Decide within the budgets and beside the baseline, and reserve what the decision may spend.
 
+        A repeated request changes nothing here: the log keeps its first decision, which is charged.
+
+        - identity: id of the decision.
         - decide: function that makes a decision of the model, with further options of `Bandit.decide`.
         - ask: function that makes a decision of the bandit that is its argument, the baseline.
         - names: arms on offer.
         - context: context of the request.
         - eligible: arms that may be chosen, None for all.
         - costs, weights: known prices of arms, and weights of outcomes, as in the request; None without any.
-        - now: time in seconds.
+        - now: time of the decision in Unix seconds.
 
         Raises ValueError for a request that cannot be decided.
         """
@@ -134,7 +137,11 @@ class Ledger:
             options = {name: value for name, value in (("costs", costs), ("weights", weights)) if value is not None}
             if self.pacing is not None:
                 prices, bases = self.pacing.arm_prices(names, costs)
-                decision = decide(costs=prices, weights=self.pacing.pricing(dict(weights or {}), now, prices, bases))
+                pricing = self.pacing.pricing(dict(weights or {}), now, prices, bases)
+                is_repeated = identity in self._arms or self.pacing.is_reserved(identity)
+                with self.pacing.undo_refused(always=is_repeated):
+                    decision = decide(costs=prices, weights=pricing)
+                    fields["prices"] = self.pacing.prices
                 options = {"costs": prices, "weights": decision.weights}
             else:
                 decision = decide(**options)
@@ -147,13 +154,14 @@ class Ledger:
                 decision = mixed._replace(eligible=decision.eligible)
                 fields["baseline"] = [rule.place]
                 extra[EVIDENCE] = Evidence(self._counted, self.promise.waiting)._asdict()
-                self.promise.reserve(decision.id, decision.mixture, int(decision.index))
+                self.promise.reserve(identity, decision.mixture, int(decision.index))
             if self.pacing is not None:
                 place = int(decision.index)
-                self.pacing.reserve(decision.id, _amounts(decision.predicted, place), now)
+                if not is_repeated:
+                    self.pacing.reserve(identity, _amounts(decision.predicted, place), now)
                 known = {name: bases.get((name, names[place])) for name in self.pacing.names}
                 given = {name: price for name, price in known.items() if price is not None}
-                fields |= {"prices": self.pacing.prices, "known_prices": given or None}
+                fields["known_prices"] = given or None
             return Accounted(decision, fields, extra)
 
     def _rule_choice(
@@ -161,8 +169,8 @@ class Ledger:
     ) -> RuleChoice:
         """Return the choice of the rule in force for the request of a decision of the model.
 
-        A budget that stops an arm of the rule replaces it by the cheapest arm that it does not stop. The arguments are
-        those of `decide`.
+        If a budget stops an arm of the rule, the cheapest arm that no budget stops takes its place. The arguments are
+        those of `decide`, and `decision` is the model's decision.
         """
         assert self.settings is not None
         assert self.settings.baseline is not None

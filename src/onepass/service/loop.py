@@ -26,6 +26,7 @@ from onepass.log.replay import Fold
 from onepass.log.replay_decide import decide_from_log
 from onepass.log.store import Store, StoreError
 from onepass.service import checkpoints, promotion
+from onepass.service.accounting_settings import LARGEST
 from onepass.service.apprentice import REQUEST
 from onepass.service.arm_table_cache import ArmTableCache, fingerprint
 from onepass.service.candidate import Candidate
@@ -42,7 +43,6 @@ from onepass.service.messages import ApiError, DecideRequest, OutcomeRequest, ba
 from onepass.service.request_rows import make_table
 from onepass.service.responses import check_same_request
 from onepass.service.settings import (
-    LARGEST,
     LoopSettings,
     Model,
     diff_settings,
@@ -101,7 +101,7 @@ class Loop:
     # ---- beginning and end ----
 
     def _settings_before(self, place: int) -> list[tuple[int, LoopSettings]]:
-        """Return the settings in the log up to a sequence number, each with its own sequence number."""
+        """Return all settings in the log up to the sequence number `place`, each with its own sequence number."""
         records = self.store.read(0, place, ("settings",), self.name)
         return [(one.seq, parse_logged_settings(one)) for one in records]
 
@@ -181,7 +181,7 @@ class Loop:
             self.loop_state.settings is not None
         ):  # what the writer joins before `_apply` is by settings that the log says
             self.joiner.settings = self.loop_state.settings
-        self.writer.counted = self.ledger.add_record
+        self.writer.counted, self.writer.is_behind = self.ledger.add_record, self.learner.is_behind
         self.learner.start()
         self.writer.start()
         if settings != self.loop_state.from_file:
@@ -198,7 +198,10 @@ class Loop:
         compile_paths(bandit, self.settings)
 
     def stop(self) -> None:
-        """Write and learn what was accepted, save a checkpoint, and end. Later requests are refused."""
+        """Write and learn what was accepted, save a checkpoint, and end. Later requests are refused.
+
+        Joining and learning take a few seconds at most. The next start continues with the rest.
+        """
         self.evaluations.stop()
         building = self.building
         if building is not None:
@@ -251,7 +254,10 @@ class Loop:
         return written
 
     def has_forgotten_records(self, fold: Fold) -> bool:
-        """Return True if the model of `fold` cannot be learned again, because records were erased from the log."""
+        """Return True if a model cannot be learned again, because records were erased from the log.
+
+        `fold` holds the model with its position in the log.
+        """
         return checkpoints.has_forgotten_records(
             self.store, self.name, self.loop_state.lines.each[fold.line], fold.through
         )
@@ -316,7 +322,7 @@ class Loop:
             promotion.rollback(self, name, learn)
 
     def resume(self, outcome: str) -> None:
-        """Start the test of a broken guardrail (the limit of an outcome) again with the next decision.
+        """Restart the test of a broken guardrail (the limit of an outcome) from the next decision on.
 
         Raises ApiError if no guardrail of the outcome is broken.
         """
@@ -324,6 +330,8 @@ class Loop:
             promise = self.ledger.promise
             if promise is None or outcome not in promise.tests:
                 raise ApiError(404, "GuardrailNotFound", f"there is no guardrail {quote(outcome)}")
+            if not promise.tests[outcome].is_harmful:
+                raise ApiError(409, "GuardrailNotBroken", f"guardrail {quote(outcome)} is not broken")
             self.put({**settings_record(API, self.settings), RESUME: outcome})
 
     def install_model(self, bandit: Any, why: str, through: int | None = None) -> int:
@@ -344,7 +352,10 @@ class Loop:
                 raise ApiError(409, "NoCandidate", "there is no candidate")
 
     def _put_change(self, new: LoopSettings, origin: str) -> None:
-        """Replace the settings, and stage a candidate if their model is new; `origin` says where they come from."""
+        """Replace the settings; if they name another model, begin to train it as a candidate beside the present one.
+
+        `origin` says where the settings come from.
+        """
         present = self.loop_state.settings
         if present is None or new.model == present.model:
             self.put(settings_record(origin, new))
@@ -359,7 +370,7 @@ class Loop:
             promotion.stage(self, settings, new.model, bandit, place, origin=origin)
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
-        """Write a settings record and checkpoint records to the log, then apply them to the state of the loop.
+        """Write a settings record and checkpoint records to the log, then change the loop's state as they say.
 
         `settings` is the content of the settings record; with {} none is written.
         """

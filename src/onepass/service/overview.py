@@ -39,7 +39,7 @@ class Piece(msgspec.Struct):
     - arms: number of times that each arm was shown, by name.
     - apart: sum over decisions of 1 minus the largest probability, the expected number of decisions for another arm
       than the most likely one.
-    - price: sum of the predicted reward that exploration cost.
+    - price: sum over decisions of the largest predicted mean minus the mean expected under the action probabilities.
     - earned: sum of rewards.
     - worth: (value, lower limit, upper limit) of three policies at the end of the span: what is shown, always the first
       arm, and a uniform choice.
@@ -193,7 +193,7 @@ class Overview:
             self._seconds.append([second, 1])
 
     def _make_pending(self, record: Decision) -> PendingReward:
-        """Make the pending reward of a decision."""
+        """Make the `PendingReward` of a decision: its deadline, its weights, and its predicted reward."""
         place, chances, eligible = shown_distribution(record)
         told = decision_weights(chances, place, baseline_arm(record, eligible), eligible)
         expected = None if record.means is None else Expected(record.means[place], record.rounds)
@@ -245,7 +245,10 @@ class Overview:
     # ---- time ----
 
     def _piece(self, time: int) -> Piece:
-        """Return the piece that a time belongs to."""
+        """Return the sums of the span of time that `time`, in microseconds, belongs to.
+
+        Spans are added, or merged in pairs, as needed.
+        """
         sums = self.sums
         if sums.begin is None:
             sums.begin = time
@@ -284,9 +287,9 @@ class Overview:
     def to_dict(self) -> dict[str, Any]:
         """Return what the monitoring page shows about the log, as data for JSON.
 
-        "counts" has the numbers of records by kind, "arms" the number of arms, "value" the estimated values of three
-        policies, "pieces" the sums over spans of time (`piece_to_json`), and "drift" the alarms. The other keys are
-        single numbers and texts.
+        "counts" has the numbers of records by kind, "arms" the number of arms shown (None if there are so many that
+        some are counted together), "value" the estimated values of three policies, "pieces" the sums over spans of
+        time (`piece_to_json`), and "drift" the alarms. The other keys are single numbers and texts.
         """
         self._close()
         sums, worth = self.sums, self.policy_gain
@@ -298,7 +301,7 @@ class Overview:
             "settings": sums.version,
             "through": sums.through,
             "counts": sums.counts,
-            "arms": len(sums.arms),
+            "arms": None if OTHERS in sums.arms else len(sums.arms),
             "rate": self._rate(),
             "begin": to_seconds(sums.begin),
             "last": to_seconds(sums.last or None),
@@ -370,7 +373,7 @@ def baseline_arm(record: Decision, eligible: list[int] | None) -> int:
 
 
 def truncate_arms(arms: dict[str, int]) -> dict[str, int]:
-    """Return the counts of the arms shown most often, with the counts of all others added up."""
+    """Return the counts of the `NAMED` arms shown most often, and the sum of all other counts under `OTHERS`."""
     rest = arms.get(OTHERS, 0)
     most = Counter({name: count for name, count in arms.items() if name != OTHERS}).most_common(NAMED)
     return {**dict(most), OTHERS: rest + sum(arms.values()) - rest - sum(count for _, count in most)}

@@ -24,9 +24,12 @@ class PendingDecision:
     - named: outcomes beside the reward, (slot, name, value).
     - parked: True if only its deadline is in memory, in the backlog (backlog.py).
     - sent: True if its final rewards were returned to be stored.
+    - record: record of the decision if it was read from the log to be joined now, else None.
     """
 
-    __slots__ = ("active", "due", "first", "made", "named", "outcomes", "parked", "sent", "seq", "slots", "subject")
+    __slots__ = (
+        "active", "due", "first", "made", "named", "outcomes", "parked", "record", "sent", "seq", "slots", "subject",
+    )  # fmt: skip
 
     def __init__(self, record: Decision, due: int):
         self.seq = self.first = record.seq
@@ -35,6 +38,7 @@ class PendingDecision:
         self.outcomes: list[tuple[int | None, float]] = []
         self.named: list[tuple[int | None, str, float]] = []
         self.parked = self.sent = False
+        self.record: Decision | None = None
 
     def count(self, outcome: Outcome) -> str:
         """Add an outcome to the decision if it counts, and return the outcome's category.

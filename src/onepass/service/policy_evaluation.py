@@ -165,7 +165,7 @@ def shown_probabilities(decision: Decision) -> np.ndarray:
 
 
 def joined_groups(store: Store, loop: str, window: Window, most: int = HELD) -> Iterator[list[tuple[Decision, Join]]]:
-    """Yield the decisions in a window of a log with their final rewards, grouped by the call that learned them.
+    """Yield the decisions in a window of a log with their final rewards, one list for each call that learned some.
 
     `most` is the largest number of decisions held in memory while they wait (default 20,000). Of more, the
     oldest are read from the log again.

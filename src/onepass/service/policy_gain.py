@@ -173,7 +173,8 @@ class PolicyGain:
     def _cuts(self, policy: int) -> Iterator[tuple[int, float, float]]:
         """Yield for each cut the index of its first average, the cut, and the mean probability that it removes.
 
-        A cut is a value at which importance weights are cut. `policy` is 0 for the first arm, 1 for a uniform choice.
+        A cut is a value at which importance weights are cut. The index is the column of the running averages where
+        those of this cut begin. `policy` is 0 for the first arm, 1 for a uniform choice.
         """
         for place, c in enumerate(CUTS):
             missing = float(self._cut[policy * len(CUTS) + place]) / max(self.rows, 1)

@@ -61,7 +61,7 @@ class LoopParts(Protocol):
         ...
 
     def put(self, settings: dict[str, Any], *checkpoints: Checkpoint) -> None:
-        """Write settings and checkpoints to the log, then apply them."""
+        """Write settings and checkpoints to the log, then change the loop's state as these records say."""
         ...
 
     def save_model(self, fold: Fold, state: str, why: str = "") -> Checkpoint:
@@ -135,7 +135,7 @@ def replay_start(store: Store, loop: str) -> int:
 
 
 def resume(loop: LoopParts) -> None:
-    """Continue, after a restart, with the candidate that the log names; end it if it cannot be restored."""
+    """Continue, after a restart, with the candidate that the log names; end the candidate if it cannot be restored."""
     line = loop.loop_state.lines.candidate
     if line is None:
         return
@@ -238,7 +238,9 @@ def on_caught_up(loop: LoopParts, candidate: Candidate) -> None:
 
 
 def promote_if_due(loop: LoopParts, candidate: Candidate, patient: bool = True) -> None:
-    """Let a candidate take over if it has caught up, or, in canary mode, if it was promoted or is better.
+    """Let a candidate that has caught up take over; in canary mode, only if it was promoted, or is better.
+
+    That it is better counts only with the setting `promotion.automatic`.
 
     If `patient` is True and the log cannot be written, the candidate is tried again after the next rewards; otherwise
     the error is raised.
@@ -274,7 +276,10 @@ def take_over(loop: LoopParts, candidate: Candidate, why: str) -> None:
 
 
 def on_failure(loop: LoopParts, candidate: Candidate, why: str) -> None:
-    """End a candidate that failed for the reason `why`; if the log cannot be written, a restart builds it again."""
+    """End a candidate that failed for the reason `why`.
+
+    If the end cannot be written to the log, the next start of the service builds the candidate again.
+    """
     with contextlib.suppress(OSError):
         retire(loop, candidate, why)
 

@@ -23,6 +23,7 @@ Every wrong value gets one sentence; `parse_settings` reports all of them at onc
 import contextlib
 import importlib
 import inspect
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -33,15 +34,17 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from onepass import __version__, recipes
+from onepass.bandit.bandit import Bandit
 from onepass.foundation.check import quote
 from onepass.foundation.registry import build
 from onepass.log.records import LONGEST as LONGEST_NAME
 from onepass.log.records import Settings
 from onepass.service import accounting_settings, crossed_features
-from onepass.service.accounting_settings import NONE, ABTestSettings, Baseline, OutcomeSettings, Shares
+from onepass.service.accounting_settings import LARGEST, NONE, ABTestSettings, Baseline, OutcomeSettings, Shares
 from onepass.service.crossed_features import CROSSED, is_crossed
 from onepass.service.drawn_deadline import censored_errors
 from onepass.service.keys import Keys
+from onepass.service.messages import NUL
 from onepass.service.validation import suggest_name, type_errors
 
 Aggregation = Literal["earliest", "sum", "mean", "median", "min", "max"]
@@ -53,7 +56,6 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 WIDEST = 100_000  # features of a row
 LONGEST = 30 * 24 * 3600.0  # seconds that rewards are waited for
 BODY = 1 << 20  # bytes of a request
-LARGEST = 1e100  # reward: sums and means of as many as there may be are finite
 RATES = (0.001, 1e6)  # requests a second that a limit may allow
 JOINS = 1_000_000_000  # between two whole checkpoints, at most
 HALF_LIVES = {"rounds": (1.0, 1e12), "seconds": (0.001, 1e12)}
@@ -128,7 +130,7 @@ class Reward(Section, frozen=True, kw_only=True):
     - wait: seconds in which outcomes count, above 0 (default 600.0).
     - default: reward of a decision without an outcome (default 0.0); "none" learns nothing from it.
     - aggregation: how several outcomes become one reward: `earliest` (default), sum, mean, median, min or max.
-    - range: the least and the largest reward, to which sums are limited (default 0 to 1).
+    - range: the least and the largest reward, up to 1e30 in size, to which sums are limited (default 0 to 1).
     - late: effect of an outcome after the deadline. `count` (default) only counts it; `correct` corrects the model, if
       the model is linear in rewards.
     - censored: True to learn rewards before the deadline, for conversions that take hours or days (default False).
@@ -223,10 +225,10 @@ class LoopSettings(Section, frozen=True, kw_only=True):
     - share: share of the decisions for a candidate, above 0 and below 1 (default 0.1).
     - features, model, reward, promotion, operation, limits, personalizer: tables of settings, each described in a class
       of that name.
-    - outcomes: numbers beside the reward, by name (default: none).
-    - shares: smallest and largest shares of the decisions that arms may get (default: any).
-    - baseline: rule that the loop must not fall far below (default: none).
-    - ab_test: report of which arm is better (default: none).
+    - outcomes: a table of settings (`OutcomeSettings`) for each number beside the reward, by name (default: none).
+    - shares: table of the smallest and largest shares of the decisions that arms may get (default: any).
+    - baseline: table that describes the rule that the loop must not fall far below (default: none).
+    - ab_test: table of settings of a report of which arm is better (default: none).
     """
 
     name: str
@@ -366,6 +368,9 @@ def plain_errors(settings: LoopSettings) -> Iterator[str]:
         yield f"name must be small letters, digits, - and _, 64 at most, got {quote(settings.name)}"
     if len(set(settings.arms)) != len(settings.arms) or "" in settings.arms:
         yield f"arms must name every arm once, got {quote(settings.arms)}"
+    for arm in settings.arms:
+        if len(arm) > settings.limits.id or NUL in arm:
+            yield f"arms must have names of at most {settings.limits.id} characters, none of them NUL, got {quote(arm)}"
     if len(settings.arms) > settings.limits.arms:
         yield f"arms must be at most limits.arms = {settings.limits.arms}, got {len(settings.arms)}"
     if not 0.0 <= settings.exploring <= 1.0:
@@ -394,12 +399,12 @@ def plain_errors(settings: LoopSettings) -> Iterator[str]:
     if isinstance(reward.default, str) and reward.default != NONE:
         yield f'reward.default must be a number, or "{NONE}", got {quote(reward.default)}'
     yield from censored_errors(settings)
-    if not operation.checkpoint > 0.0:
-        yield f"operation.checkpoint must be above 0 seconds, got {operation.checkpoint}"
+    if not 0.0 < operation.checkpoint < math.inf:
+        yield f"operation.checkpoint must be a finite number of seconds above 0, got {operation.checkpoint}"
     if not 0 <= operation.whole <= JOINS:
         yield f"operation.whole must be from 1 to {JOINS:,} joins, or 0 for never, got {operation.whole}"
-    if not operation.publish >= 0.0:
-        yield f"operation.publish must be at least 0 seconds, got {operation.publish}"
+    if not 0.0 <= operation.publish < math.inf:
+        yield f"operation.publish must be a finite number of seconds, at least 0, got {operation.publish}"
     for name in Limits.__struct_fields__:
         if name != "rate" and getattr(settings.limits, name) < 1:
             yield f"limits.{name} must be at least 1, got {getattr(settings.limits, name)}"
@@ -443,6 +448,9 @@ def model_errors(settings: LoopSettings) -> Iterator[str]:
         bandit = make_bandit(settings)
     except (ValueError, TypeError) as error:
         yield f"model.arguments: {error}"
+        return
+    if not isinstance(bandit, Bandit):
+        yield f"model.recipe must return a bandit, but {quote(model.recipe)} returns {type(bandit).__name__}"
         return
     if model.warm_start is not None and (bandit.outcomes or bandit.needs_time):
         yield "model.warm_start must be left out in a loop with outcomes or a half-life in seconds"
@@ -494,14 +502,22 @@ def make_bandit(settings: LoopSettings) -> Any:
 def find_recipe(name: str) -> Any:
     """Return a recipe of `onepass.recipes`, or of another module if the name is "module:name".
 
-    Raises ValueError for an unknown name, and for a module that cannot be imported.
+    Raises ValueError for an unknown name, for a module that cannot be imported, and for what is no function or class
+    of known arguments.
     """
     module, colon, own = name.partition(":")
     if colon:
         try:
-            return getattr(importlib.import_module(module), own)
+            recipe = getattr(importlib.import_module(module), own)
         except (ImportError, AttributeError, ValueError) as error:
             raise ValueError(f"model.recipe must name a recipe of a module, got {quote(name)}: {error}") from None
+        try:
+            inspect.signature(recipe)
+        except (ValueError, TypeError):
+            raise ValueError(
+                f"model.recipe must name a function or class whose arguments Python can list, got {quote(name)}"
+            ) from None
+        return recipe
     names = [one for one in recipes.__all__ if one not in OF_KERNELS]
     if name not in names:
         raise ValueError(

@@ -99,7 +99,10 @@ class Visitors:
         return said
 
     def visit(self, now: float) -> None:
-        """Let a visitor come at a time in seconds, and show the article that the service decides on."""
+        """Let a visitor come at the time `now`, and show the article that the service decides on.
+
+        The time is in seconds of the monotonic clock.
+        """
         x = (self._random.random(len(NAMES)) < OFTEN).astype(float)
         found = self._post("decide", {"context": dict(zip(NAMES, x.tolist(), strict=True)), "arms": [*WORLD]})
         rate = float(x @ WORLD[found["arm"]])

@@ -1,8 +1,8 @@
 """Whole checkpoints: records of the log that contain a model, so that long logs can be read and verified in pieces.
 
 A whole checkpoint is written once `joins` joins and other records of 20 times the model's size have come since the last
-one. So the part of the log between two of them is never long, and they take at most a twentieth of the log. When they
-are written depends on the log alone, not on the time.
+one, at the end of the batch that a learner reads. So the part of the log between two of them is never long, and they
+take at most a twentieth of the log.
 """
 
 from collections.abc import Callable, Iterable

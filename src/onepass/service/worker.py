@@ -113,12 +113,12 @@ class FollowedLoop:
             await self._newer.wait_for(lambda: self.present.number > number)
 
     def decoder(self) -> Any:
-        """Return the decoder of requests for decisions: for records, or for rows of numbers."""
+        """Return the decoder of requests: for records if the loop's settings take records, else for rows of numbers."""
         return _records if takes_records(self.present.settings) else self.tables
 
 
 def load_copy(model: ModelBytes) -> Copy:
-    """Return the copy of a model that decides, from the bytes that the service sent."""
+    """Return a copy of a model, with which the worker decides, from the bytes that the service sent."""
     bandit: Any = files.from_bytes(model.data)
     return Copy(bandit.snapshot(), model.line, bandit.needs_time, model.through)
 

@@ -380,7 +380,7 @@ def write_state(path: Path, name: str, number: int, copies: Copies, loop_state: 
     """Write models and settings of a loop to the file `path`, for the worker processes.
 
     - name: name of the loop.
-    - number: number of this state.
+    - number: number of this state of the loop, counted from 1.
     - copies: copies of the models.
     - loop_state: settings of the loop.
 

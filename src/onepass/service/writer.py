@@ -10,6 +10,7 @@ If the store fails, the waiting requests get the error, nothing takes effect, an
 before it continues. So a commit with an unknown result is counted once, if it happened.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -28,6 +29,7 @@ GATHER = 0.004  # seconds from one commit to the next while requests come togeth
 PATIENCE = 0.2  # seconds before a store that failed is asked again
 TYPED = (Decision, Outcome, Activation, Join)  # made of what was checked when it came
 PAGE = 5_000  # records that are told at a time when the log is read
+LEAVE = 2.0  # seconds for joins that are due when the service stops; the next start makes the others
 
 RecordListener = Callable[[list[Any]], object]
 MakeResult = Callable[[Any], Any]
@@ -72,9 +74,11 @@ class Writer(threading.Thread):
     - store, loop: the log, and the name of the loop.
     - clock: clock of all records.
     - joiner: join of decisions and rewards, which gets all records.
-    - on_records: called with decisions and joins in the log's order, so that they can be learned.
+    - on_records: called with new records in the log's order, so that they can be learned. Decisions that were read from
+      the log to be joined come again, before their joins.
     - last: sequence number up to which the joiner has read the log.
     - bytes_written: bytes of the records written.
+    - is_behind: returns True while learning lags so far that no decisions are joined.
     """
 
     def __init__(
@@ -87,7 +91,8 @@ class Writer(threading.Thread):
         self.counting = threading.Lock()  # of what the joiner holds
         self.counted: Callable[[Any], object] = bool  # told of every record while it is counted
         self.watchers: list[RecordListener] = []  # told of every record, after it counts
-        self._on_records = on_records
+        self.is_behind: Callable[[], bool] = bool
+        self._on_records, self._leaving = on_records, math.inf
         self._waiting: list[PendingBatch] = []
         self._acts: list[Task] = []
         self._joins: list[Join] = []
@@ -139,9 +144,12 @@ class Writer(threading.Thread):
         self._joins = [join for join in self._joins if join.id not in identities]
 
     def stop(self) -> None:
-        """Write the queued records, and end the thread."""
+        """Write the queued records, join what is due for at most 2 seconds, and end the thread.
+
+        Decisions that are due but are not in memory stay in the log, and are joined after the next start.
+        """
         with self._condition:
-            self._ending = True
+            self._ending, self._leaving = True, time.monotonic() + LEAVE
             self._condition.notify()
         self.join()
 
@@ -174,13 +182,14 @@ class Writer(threading.Thread):
                 self._probe()
             for act, future in acts:
                 run_into_future(act, future)
-            if self.problem is None:
-                with self.counting:
-                    self._joins += self.joiner.assign_batches(self.joiner.pop_due(now)) + self.joiner.corrections(now)
-            elif ending:
-                return
-            else:
+            if self.problem is not None:
+                if ending:
+                    return
                 time.sleep(PATIENCE)
+            elif time.monotonic() < self._leaving and (ending or not self.is_behind()):
+                with self.counting:
+                    due = self.joiner.pop_due(now, recall=not ending)
+                    self._joins += self.joiner.assign_batches(due) + self.joiner.corrections(now)
             if ending and not self._joins:
                 return
 
@@ -262,6 +271,6 @@ class Writer(threading.Thread):
                 self.counted(record)
                 told.append(record)
         if told:
-            self._on_records(told)
+            self._on_records([*self.joiner.take_recalled(), *told])
             for watcher in self.watchers:
                 watcher(told)

@@ -24,7 +24,8 @@ def check_bandit(make: Callable[[int], Bandit], n_rounds: int = 40) -> str:
     Parameters
     ----------
     make : function
-        Maps a seed to a new bandit, whose parts are `onepass.extend.savable`.
+        Maps a seed to a new bandit, whose parts are `onepass.extend.savable`. It takes one row for each arm, of
+        `bandit.model.dim` numbers. Its model may be of any kind: one for all arms, one for each arm, or a hybrid.
     n_rounds : int, default 40
         Number of rounds of a game with five arms.
 

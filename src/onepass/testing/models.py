@@ -185,8 +185,7 @@ def _check_records(model: Model, context: Any, arms: Any, observe_arm: Callable[
     assert ends[0] == ends[2], f"{where}: observation teaches something else than the decision"
     request = model.encode_decision(record)
     assert isinstance(request, Request), f"{where}: a record is read again as {type(request).__name__}"
-    fixed = record.context is None  # all arms are known without a record
-    assert fixed or request.size == 1, f"{where}: a record of one slot has {request.size} arms"
+    assert request.size == 1, f"{where}: a record of one slot has {request.size} arms"
 
 
 def _check_refusals(model: Model, context: Any, observe_arm: Callable[[Any, int], Observation]) -> None:

@@ -83,10 +83,11 @@ def _subsample(values: np.ndarray, count: int) -> np.ndarray:
 def _maximize_posterior(
     objective: Any, mode: np.ndarray, bounds: np.ndarray, starts: np.ndarray, spreads: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Minimize the sum of scikit-learn's objective and minus the log priors by L-BFGS, and return point and value.
+    """Minimize `objective` minus the log priors by L-BFGS, and return the best point (parameters,) and its value.
 
-    The searches start at the mode of the priors and at `starts` (n, parameters). `spreads` are the standard deviations
-    of the priors.
+    `objective`, of scikit-learn, returns minus the log marginal likelihood and its gradient. The searches start at the
+    `mode` (parameters,) of the priors and at `starts` (n, parameters), and stay within `bounds` (parameters, 2).
+    `spreads` (parameters,) are the standard deviations of the priors.
     """
 
     def negative_log_posterior(logs: np.ndarray) -> tuple[float, np.ndarray]:

@@ -24,7 +24,7 @@ from onepass import (
 from onepass.estimator import OfflineGLM
 from onepass.estimator.families import family_of, mean_of_scores
 from onepass.features import Concatenate, Identity, Intercept
-from onepass.lab.bandits.environments import BLOCK, Chunk, Decaying, Environment, assemble_chunk, normalize_rows
+from onepass.lab.bandits.environments import BLOCK, Blocks, Chunk, Decaying, Environment, normalize_rows
 from onepass.lab.bandits.noise import Gaussian
 from onepass.lab.bandits.study import Experiment
 from onepass.lab.policy import Policy
@@ -49,7 +49,7 @@ def _draw_rewards(law: str, means: np.ndarray, rng: np.random.Generator) -> np.n
     return (rng.random(means.shape) < means).astype(np.float64)
 
 
-class Responses:
+class Responses(Blocks):
     """Problem with `arms` new contexts of length 1 in every round, and rewards that are clicks or counts.
 
     The mean reward is mu(x^T theta). `law` selects the logistic function mu and clicks ("logistic"), or the exponential
@@ -63,9 +63,6 @@ class Responses:
         self.arms, self.dim, self.seed, self.law, self.outliers = arms, dim, seed, law, outliers
         self.theta = size * normalize_rows(stream(seed, 0).standard_normal(dim))
 
-    def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble_chunk(self.block, start, rounds)
-
     def block(self, number: int) -> Chunk:
         rng = stream(self.seed, number + 1)
         contexts = normalize_rows(rng.standard_normal((BLOCK, self.arms, self.dim)))
@@ -76,8 +73,8 @@ class Responses:
         return Chunk(contexts, means, rewards)
 
 
-class WideClicks:
-    """Problem with clicks on contexts with many features, which are drawn as in `Decaying`.
+class WideClicks(Blocks):
+    """Problem with clicks on contexts with `dim` features, many of them, which are drawn as in `Decaying`.
 
     The log odds of a click are `size` times the mean rewards of `Decaying`. Their standard deviation is about `size` /
     2.
@@ -87,16 +84,13 @@ class WideClicks:
         self.inner, self.seed, self.size = Decaying(arms, dim, seed, Gaussian(0.0)), seed, size
         self.arms, self.dim = arms, dim
 
-    def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble_chunk(self.block, start, rounds)
-
     def block(self, number: int) -> Chunk:
         contexts, scores, _ = self.inner.chunk(number * BLOCK, BLOCK)
         means = _mean_rewards("logistic", self.size * scores)
         return Chunk(contexts, means, _draw_rewards("logistic", means, stream(self.seed, number + 1, 1)))
 
 
-class RareClicks:
+class RareClicks(Blocks):
     """Problem with ten fixed arms that are clicked with probabilities near 0.5%.
 
     `best` is the click rate of the best arm, and `rate` the click rate of the second; all others have lower rates. An
@@ -117,9 +111,6 @@ class RareClicks:
         self.rows = np.hstack([rows, np.ones((10, 1))])
         self.means = _mean_rewards("logistic", top + steep * (along - along.max()))
 
-    def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble_chunk(self.block, start, rounds)
-
     def block(self, number: int) -> Chunk:
         contexts, means = np.tile(self.rows, (BLOCK, 1, 1)), np.tile(self.means, (BLOCK, 1))
         return Chunk(contexts, means, _draw_rewards("logistic", means, stream(self.seed, number + 1)))
@@ -134,10 +125,11 @@ def _mean_rewards(law: str, scores: np.ndarray) -> np.ndarray:
 
 
 def rounds_until_found(bandit: Any, environment: Environment, rounds: int) -> int:
-    """Play a bandit, and return the round after which the arm with its largest estimate was always the best arm.
+    """Play a bandit, and return the last round at which the arm with the largest estimate was not the best arm.
 
-    The bandit plays `rounds` rounds of the environment, whose arms are fixed. Estimates are compared every 50 rounds. A
-    result of `rounds` or more means that the best arm was not found.
+    The bandit plays `rounds` rounds of the environment, whose arms are fixed. Estimates are compared every 50 rounds.
+    The result is 0 if the best arm always had the largest estimate. A result of `rounds` or more means that the best
+    arm was not found.
     """
     last = 0
     for start in range(0, rounds, BLOCK):

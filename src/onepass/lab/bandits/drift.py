@@ -17,7 +17,7 @@ import numpy as np
 from onepass import OFUL, SOFUL
 from onepass.bandit.bandit import Bandit
 from onepass.lab.bandits.discounted import DLinUCB
-from onepass.lab.bandits.environments import BLOCK, Chunk, Environment, assemble_chunk, normalize_rows
+from onepass.lab.bandits.environments import BLOCK, Blocks, Chunk, Environment, normalize_rows
 from onepass.lab.bandits.sliding_window import SlidingWindow
 from onepass.lab.bandits.study import Experiment
 from onepass.lab.policy import Policy
@@ -35,7 +35,7 @@ GRID: Mapping[str, Sequence[float]] = {
 }
 
 
-class DriftingLinear:
+class DriftingLinear(Blocks):
     """Problem with rewards x^T theta(t) + noise, in which the parameter theta may change over rounds t.
 
     Parameters
@@ -81,9 +81,6 @@ class DriftingLinear:
         numbers = rounds // self.period if self.kind == "abrupt" else np.zeros_like(rounds)
         found = {number: self.draw_theta(number) for number in set(numbers.tolist())}
         return np.stack([found[number] for number in numbers.tolist()])
-
-    def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble_chunk(self.block, start, rounds)
 
     def block(self, number: int) -> Chunk:
         rng = stream(self.seed, number + 1)

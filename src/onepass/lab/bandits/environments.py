@@ -4,7 +4,7 @@ Rounds are drawn in fixed blocks, each from its own stream of the seed. Round t 
 sizes and policies, and tuning and evaluation differ only by their seeds.
 """
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -66,7 +66,49 @@ class Environment(Protocol):
         ...
 
 
-class Classification:
+class Blocks(ABC):
+    """Bandit problem whose rounds are drawn in blocks of 50, each from a stream of random numbers of its own."""
+
+    arms: int
+    dim: int
+
+    def chunk(self, start: int, rounds: int) -> Chunk:
+        """Return contexts, expected rewards and rewards of the rounds start .. start + rounds - 1.
+
+        Parameters
+        ----------
+        start : int
+            First round, at least 0.
+        rounds : int
+            Number of rounds, at least 1.
+
+        Returns
+        -------
+        Chunk
+            Contexts and rewards of all arms.
+        """
+        first, last = start // BLOCK, (start + rounds - 1) // BLOCK
+        blocks = [self.block(number) for number in range(first, last + 1)]
+        offset = start - first * BLOCK
+        return Chunk(*(np.concatenate(arrays)[offset : offset + rounds] for arrays in zip(*blocks)))
+
+    @abstractmethod
+    def block(self, number: int) -> Chunk:
+        """Return 50 rounds of the problem.
+
+        Parameters
+        ----------
+        number : int
+            Number of the block, from 0. Block n has the rounds 50 n to 50 n + 49.
+
+        Returns
+        -------
+        Chunk
+            Contexts and rewards of all arms.
+        """
+
+
+class Classification(Blocks):
     """Problem whose arms are one random example of each class. The example of the target class pays 1, others 0.
 
     It follows appendix F.1 of Wen, Yin et al. and appendix C.2 of Shustova et al. (after Kuzborskij et al. 2019). Rows
@@ -89,9 +131,6 @@ class Classification:
         self.target = seed % self.arms if target is None else target
         self.members = [np.flatnonzero(dataset.labels == label) for label in range(self.arms)]
 
-    def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble_chunk(self.block, start, rounds)
-
     def block(self, number: int) -> Chunk:
         rng = stream(self.seed, number + 1)
         examples = np.stack([members[rng.integers(members.size, size=BLOCK)] for members in self.members], axis=1)
@@ -100,11 +139,11 @@ class Classification:
         return Chunk(normalize_rows(self.dataset.rows[np.take_along_axis(examples, order, axis=1)]), rewards, rewards)
 
 
-class Linear:
+class Linear(Blocks):
     """Synthetic problem of Wen, Yin et al. section 5: reward x^T theta + noise, contexts N(0, I_d).
 
     theta is uniform on the sphere. The paper normalizes theta but not the contexts, so ||x||^2 is near d. It does not
-    describe its noise. Here the noise is Gaussian, `noise` times as large as the spread of x^T theta. This spread is 1,
+    describe its noise. Here the noise is Gaussian, with `noise` times the standard deviation of x^T theta, which is 1,
     or 1 / sqrt(d) for normalized contexts.
 
     Parameters
@@ -116,7 +155,7 @@ class Linear:
     seed : int
         Seed of all draws.
     noise : float, default 0.1
-        Standard deviation of the noise, relative to the spread of x^T theta.
+        Standard deviation of the noise, relative to that of x^T theta.
     normalized : bool, default False
         True if contexts are scaled to length 1.
     """
@@ -126,9 +165,6 @@ class Linear:
         self.noise = noise / dim**0.5 if normalized else noise
         self.theta = normalize_rows(stream(seed, 0).standard_normal(dim))
 
-    def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble_chunk(self.block, start, rounds)
-
     def block(self, number: int) -> Chunk:
         rng = stream(self.seed, number + 1)
         contexts = rng.standard_normal((BLOCK, self.arms, self.dim))
@@ -137,7 +173,7 @@ class Linear:
         return Chunk(contexts, expected, expected + self.noise * rng.standard_normal(expected.shape))
 
 
-class FixedArms:
+class FixedArms(Blocks):
     """Problem of Wang et al. section 6: the same arms in every round, reward x^T theta + noise.
 
     The noise is independent for every arm and round. Arms and theta have entries uniform on [-1, 1] and are then scaled
@@ -164,9 +200,6 @@ class FixedArms:
         self.rows = normalize_rows(rng.uniform(-1.0, 1.0, (arms, dim)))
         self.theta = normalize_rows(rng.uniform(-1.0, 1.0, dim))
 
-    def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble_chunk(self.block, start, rounds)
-
     def block(self, number: int) -> Chunk:
         rows = np.hstack([self.rows, np.ones((self.arms, 1))]) if self.constant else self.rows
         contexts = np.tile(rows, (BLOCK, 1, 1))
@@ -174,7 +207,7 @@ class FixedArms:
         return Chunk(contexts, expected, expected + self.noise.draw(stream(self.seed, number + 1), expected.shape))
 
 
-class Decaying:
+class Decaying(Blocks):
     """Problem with contexts of many features whose spectrum decays, so that a sketch can represent them.
 
     A context is x = R (g_0, g_1 decay, g_2 decay^2, ...), scaled to length 1. The g_j are independent standard normal
@@ -203,9 +236,6 @@ class Decaying:
         self.axes = decay ** np.arange(dim)[:, None] * rotation
         self.theta = normalize_rows(rng.standard_normal(dim) @ self.axes)
 
-    def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble_chunk(self.block, start, rounds)
-
     def block(self, number: int) -> Chunk:
         rng = stream(self.seed, number + 1)
         contexts = normalize_rows(rng.standard_normal((BLOCK, self.arms, self.dim)) @ self.axes)
@@ -213,7 +243,7 @@ class Decaying:
         return Chunk(contexts, expected, expected + self.noise.draw(rng, expected.shape))
 
 
-class Labels:
+class Labels(Blocks):
     """Problem of classification with one arm for each class, in which the arm of the right class pays 1 and others 0.
 
     The context of a round is one random example, shared by all arms, so contexts are (B, 1, d). The problem is meant
@@ -231,16 +261,13 @@ class Labels:
         self.dataset, self.seed = dataset, seed
         self.arms, self.dim = dataset.classes, dataset.rows.shape[1]
 
-    def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble_chunk(self.block, start, rounds)
-
     def block(self, number: int) -> Chunk:
         examples = stream(self.seed, number + 1).integers(len(self.dataset.rows), size=BLOCK)
         rewards = np.eye(self.arms)[self.dataset.labels[examples]]
         return Chunk(normalize_rows(self.dataset.rows[examples])[:, None, :], rewards, rewards)
 
 
-class Noisy:
+class Noisy(Blocks):
     """Environment whose rewards get additional noise of mean 0, so expected rewards do not change.
 
     Parameters
@@ -257,9 +284,6 @@ class Noisy:
         self.environment, self.noise, self.seed = environment, noise, seed
         self.arms, self.dim = environment.arms, environment.dim
 
-    def chunk(self, start: int, rounds: int) -> Chunk:
-        return assemble_chunk(self.block, start, rounds)
-
     def block(self, number: int) -> Chunk:
         contexts, expected, rewards = self.environment.chunk(number * BLOCK, BLOCK)
         return Chunk(contexts, expected, rewards + self.noise.draw(stream(self.seed, number + 1, 1), rewards.shape))
@@ -269,17 +293,6 @@ def normalize_rows(rows: np.ndarray) -> np.ndarray:
     """Return rows (..., d) scaled to length 1; zero rows stay zero."""
     norms = np.linalg.norm(rows, axis=-1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1.0)
-
-
-def assemble_chunk(block: Callable[[int], Chunk], start: int, rounds: int) -> Chunk:
-    """Return the rounds start .. start + rounds - 1 as a `Chunk`, cut from blocks of a fixed number of rounds.
-
-    `block(number)` returns the block with this number.
-    """
-    first, last = start // BLOCK, (start + rounds - 1) // BLOCK
-    blocks = [block(number) for number in range(first, last + 1)]
-    offset = start - first * BLOCK
-    return Chunk(*(np.concatenate(arrays)[offset : offset + rounds] for arrays in zip(*blocks)))
 
 
 def gaussian_rows(seed: int, rounds: int, dim: int = 500) -> np.ndarray:

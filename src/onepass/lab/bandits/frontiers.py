@@ -95,10 +95,10 @@ def _price_cell(rows: Sequence[Row]) -> str:
 
 
 def _draw_blocks(rows: Sequence[Row], curves: Sequence[Row]) -> Picture:
-    """Draw mean regret and milliseconds a round over the error, one line per first block.
+    """Draw mean regret and milliseconds a round against `error`, `DBSLinUCB`'s bound of the error of its sketch.
 
-    `rows` are the results of a run, as dictionaries. `curves`, the results over rounds, are not used. Source: Wen, Yin
-    et al. figure 3 a, b.
+    There is one line for every number of rows of the sketch's first block. `rows` are the results of a run, as
+    dictionaries. `curves`, the results over rounds, are not used. Source: Wen, Yin et al. figure 3 a, b.
     """
     figure = canvas(10, 4.2)
     styles = assign_styles(rows, "group")

@@ -61,7 +61,7 @@ class Noise(ABC):
 
     @abstractmethod
     def moment(self, order: float) -> float:
-        """Return E|eta|^order.
+        """Return the moment E|eta|^order of the noise eta.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Noise(ABC):
 
     @property
     def size(self) -> float:
-        """Typical size of the noise eta: 1.4826 times the median of |eta|, the standard deviation of Gaussian noise."""
+        """Typical size of the noise eta, 1.4826 times the median of |eta|; of Gaussian noise the standard deviation."""
         return TYPICAL * float(brentq(lambda s: self.abs_cdf(s) - 0.5, 0.0, 1e6, xtol=1e-12))
 
     def reward_moment(self, order: float) -> float:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from onepass.foundation.check import quote
 from onepass.lab.bandits.environments import BLOCK, Environment
 from onepass.lab.bandits.figures import REGRET
 from onepass.lab.definition import CHECKPOINTS, Trial, curve_rows, final_rows
+from onepass.lab.errors import ExperimentError
 from onepass.lab.figure import Figure
 from onepass.lab.policy import Policy
 
@@ -22,11 +24,12 @@ REGS = (2e-4, 2e-3, 2e-2, 2e-1, 2.0, 2e1, 2e2, 2e3, 2e4)
 
 
 class Stepwise:
-    """Adapter that lets a bandit which decides and learns one round at a time play recorded rounds (`play`).
+    """Adapter that lets a policy's bandit play recorded rounds (`play`), whichever optional methods it has.
 
     The bandit's `decide(contexts)`, with contexts (K, d), returns the index of a row, or an object with the attribute
-    `arm`. Its `learn(row, reward)` learns the chosen row (d,). Its methods `memory_usage()` and `error_bound()` are
-    used if they exist. Otherwise memory is the size of its pickle, and no error is certified.
+    `arm`. Its `learn(row, reward)` learns the chosen row (d,). Its methods `play(contexts, rewards)`, `memory_usage()`
+    and `error_bound()` are used if they exist. Otherwise memory is the size of its pickle, NaN if it has none, and no
+    error is certified.
     """
 
     def __init__(self, bandit: Any) -> None:
@@ -34,16 +37,30 @@ class Stepwise:
 
     def play(self, contexts: np.ndarray, rewards: np.ndarray) -> np.ndarray:
         """Play T recorded rounds, with contexts (T, K, d) and rewards (T, K), and return the chosen arms (T,)."""
+        own = getattr(self.bandit, "play", None)
+        if own is not None:
+            return np.asarray(own(contexts, rewards))
         arms = np.empty(len(contexts), np.int64)
         for t, rows in enumerate(contexts):
             decision = self.bandit.decide(rows)
-            arms[t] = getattr(decision, "arm", decision)
+            arm = getattr(decision, "arm", decision)
+            if not (isinstance(arm, int | np.integer) and 0 <= arm < len(rows)):
+                raise ExperimentError(
+                    f"decide of {type(self.bandit).__name__} must return the index of one of {len(rows)} rows, got "
+                    f"{quote(arm)}"
+                )
+            arms[t] = arm
             self.bandit.learn(rows[arms[t]], float(rewards[t, arms[t]]))
         return arms
 
-    def memory_usage(self) -> int:
+    def memory_usage(self) -> float:
         known = getattr(self.bandit, "memory_usage", None)
-        return len(pickle.dumps(self.bandit)) if known is None else int(known())
+        if known is not None:
+            return int(known())
+        try:
+            return len(pickle.dumps(self.bandit))
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return float("nan")
 
     def error_bound(self) -> float:
         known = getattr(self.bandit, "error_bound", None)
@@ -51,8 +68,9 @@ class Stepwise:
 
 
 def _as_player(bandit: Any) -> Any:
-    """Return the bandit if it can play recorded rounds, else wrap it."""
-    return bandit if hasattr(bandit, "play") else Stepwise(bandit)
+    """Return the bandit if it has all optional methods of a policy, else wrap it."""
+    whole = all(hasattr(bandit, name) for name in ("play", "memory_usage", "error_bound"))
+    return bandit if whole else Stepwise(bandit)
 
 
 @dataclass(frozen=True)
@@ -92,9 +110,32 @@ class Experiment:
     timed: bool = False
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        """Return the trial of one seed, in which all given policies play the same problem.
+
+        Parameters
+        ----------
+        policies : sequence of Policy
+            Policies that play.
+        seed : int
+            Seed of the problem and of the policies.
+
+        Returns
+        -------
+        Trial
+            The trial, which the runner advances step by step.
+        """
         return BanditTrial(self.environment(seed), policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
+        """Let a throw-away copy of the policy play two rounds, so that its code is compiled.
+
+        Results do not change, and later timings contain no compilation.
+
+        Parameters
+        ----------
+        policy : Policy
+            Policy whose compiled code is needed.
+        """
         environment = self.environment(0)
         contexts, _, rewards = environment.chunk(0, 2)
         _as_player(policy.build(dim=environment.dim, seed=0)).play(contexts, rewards)

@@ -6,6 +6,7 @@ OPENBLAS_NUM_THREADS=1 before Python starts (`make bench` does).
 - shared_model.py: a round with one model
 - decisions.py: exploration rules
 - outcomes.py: a further outcome of decisions
+- prices.py: decisions over an interval of prices
 - tails.py: heavy-tailed rewards
 - dynamics.py: system identification
 - kernels.py: kernel bandits
@@ -28,6 +29,7 @@ from onepass.lab.benchmark.learners import speed_lines as learners_table
 from onepass.lab.benchmark.logs import speed_lines as logs_table
 from onepass.lab.benchmark.outcomes import speed_lines as outcomes_table
 from onepass.lab.benchmark.peers import speed_lines as peers_table
+from onepass.lab.benchmark.prices import speed_lines as prices_table
 from onepass.lab.benchmark.records import speed_lines as records_table
 from onepass.lab.benchmark.shared_model import regret as shared_regret
 from onepass.lab.benchmark.shared_model import speed_lines as shared_table
@@ -46,6 +48,7 @@ def speed() -> str:
         shared_table,
         decisions_table,
         outcomes_table,
+        prices_table,
         tails_table,
         dynamics_table,
         kernels_table,

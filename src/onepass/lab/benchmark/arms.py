@@ -58,7 +58,7 @@ def sherman_morrison(dim: int, rows: int = 12) -> float:
 
 
 def _magazine_lines() -> list[Line]:
-    """Compare the exact reduced model with PSI-LinUCB in 1,681 dimensions on Magazine's warm-up."""
+    """Return lines that compare the exact reduced model with PSI-LinUCB in 1,681 dimensions, on Magazine's warm-up."""
     log = load("magazine")
     warm = log.part(slice(warm_up(log)))
     users, i = np.unique(warm.users, return_inverse=True)

@@ -12,7 +12,7 @@ ARMS, DIM, ROUNDS, FIRST = 10, 64, 1_500, 500
 
 
 def round_microseconds(*bandits: Any) -> list[float]:
-    """Return the median microseconds of one `decide` and one `learn` of each bandit, without the first 500 rounds.
+    """Return for each bandit the median microseconds of a `decide` with its `learn`, after the first 500 rounds.
 
     A bandit that was made with a further outcome, such as costs in dollars, also learns this outcome. The bandits
     alternate, so that other work on the machine slows all of them.

@@ -29,9 +29,9 @@ NAMES = [f"arm {place}" for place in range(ARMS)]
 
 VERIFY = """
 import functools, json, resource, sys
-from onepass.log.open_store import opened
+from onepass.log.open_store import open_store
 from onepass.log.parallel import verify_all
-found = verify_all(functools.partial(opened, sys.argv[1], readonly=True), workers=int(sys.argv[2]))
+found = verify_all(functools.partial(open_store, sys.argv[1], readonly=True), workers=int(sys.argv[2]))
 spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 print(json.dumps([found.ok, *(each.ru_utime + each.ru_stime for each in spent)]))
 """

@@ -22,9 +22,9 @@ def identification(*, estimator: str) -> SystemIdentification:
 
 
 class IdentificationRun:
-    """Run of an estimator on the trajectory of a random linear system, whose inputs do not depend on what is learned.
+    """Run of an estimator on the trajectory of a random linear system with random inputs.
 
-    `policy` makes the estimator, and `noise` is the noise of the states.
+    `policy` makes the estimator, and `noise` is the distribution of the noise that is added to every next state.
     """
 
     def __init__(self, policy: Policy, noise: Noise, seed: int) -> None:

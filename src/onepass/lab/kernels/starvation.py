@@ -176,19 +176,54 @@ class StarvationStudy:
 
     @property
     def rounds(self) -> int:
-        """Number of rounds of the study: the largest number of evaluations."""
+        """Number of rounds of the study, the largest number of evaluations."""
         return self.evaluations[-1]
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        """Return the trial of one seed, in which all given policies learn the same evaluations.
+
+        Parameters
+        ----------
+        policies : sequence of Policy
+            Policies that learn.
+        seed : int
+            Seed of the problem and of the policies.
+
+        Returns
+        -------
+        Trial
+            The trial, which the runner advances step by step.
+        """
         return StarvationTrial(self, policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
+        """Let a throw-away copy of the policy learn ten evaluations, so that its code is compiled.
+
+        Results do not change, and later timings contain no compilation.
+
+        Parameters
+        ----------
+        policy : Policy
+            Policy whose compiled code is needed.
+        """
         bandit = policy.build(arms=GRID[::50], kernel=KERNEL, seed=0)
         for arm in range(10):
             bandit.learn(None, 0.0, arm)
         model_of_bandit(bandit).posterior()
 
     def step_size(self, rounds: int) -> int:
+        """Return the number of rounds in a step of a run of `rounds`, which is the whole run.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of rounds of the run.
+
+        Returns
+        -------
+        int
+            Rounds in one step, at least 1.
+        """
         return rounds
 
 

@@ -59,9 +59,32 @@ class KernelStudy:
     timed: bool = False
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        """Return the trial of one seed, in which all given policies play the same problem.
+
+        Parameters
+        ----------
+        policies : sequence of Policy
+            Policies that play.
+        seed : int
+            Seed of the problem and of the policies.
+
+        Returns
+        -------
+        Trial
+            The trial, which the runner advances step by step.
+        """
         return KernelTrial(self.problem(seed), policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
+        """Let a throw-away copy of the policy play about ten rounds, so that its code is compiled.
+
+        Results do not change, and later timings contain no compilation.
+
+        Parameters
+        ----------
+        policy : Policy
+            Policy whose compiled code is needed.
+        """
         problem = self.problem(0)
         some = slice(None, None, max(1, len(problem.arms) // 100))
         arms, pays = np.ascontiguousarray(problem.arms[some]), problem.expected[some]
@@ -73,6 +96,18 @@ class KernelStudy:
         _recommendation_and_state(bandit)
 
     def step_size(self, rounds: int) -> int:
+        """Return the number of rounds in a step of a run of `rounds`: a run has about 40 steps.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of rounds of the run.
+
+        Returns
+        -------
+        int
+            Rounds in one step, at least 1.
+        """
         return -(-rounds // CHECKPOINTS)
 
 
@@ -80,9 +115,9 @@ class KernelTrial:
     """Trial of kernel bandits on one seed.
 
     Regret is the sum over rounds of the largest expected reward minus the expected reward of the chosen arm. Simple
-    regret is this difference for the arm with the largest posterior mean. Seconds measure deciding and learning.
-    The effective dimension is the sum, over the plays, of the policy's posterior variance of the played arm divided by
-    the penalty (Calandriello et al. equation 5).
+    regret is this difference for the arm with the largest posterior mean at the end. Seconds measure deciding and
+    learning. The effective dimension is the sum, over the plays, of the policy's posterior variance of the played arm
+    divided by the penalty (Calandriello et al. equation 5).
     """
 
     def __init__(self, problem: Problem, policies: Sequence[Policy], seed: int) -> None:

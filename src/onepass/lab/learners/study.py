@@ -34,7 +34,7 @@ class LearnerStudy:
         One line for `onepass list`.
     stream : callable
         `stream(seed)` returns the `Stream` of a seed: an object with the methods `examples` and `evaluation_mask`, and
-        the label `majority`.
+        the attribute `majority`, the more frequent label, -1 or 1.
     policies : tuple of Policy
         Learners that play unless others are given.
     rounds : int
@@ -68,9 +68,32 @@ class LearnerStudy:
     tuning: "LearnerStudy | None" = None
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        """Return the trial of one seed, in which all given policies learn the same stream.
+
+        Parameters
+        ----------
+        policies : sequence of Policy
+            Policies that learn.
+        seed : int
+            Seed of the problem and of the policies.
+
+        Returns
+        -------
+        Trial
+            The trial, which the runner advances step by step.
+        """
         return LearnerTrial(self, policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
+        """Let a throw-away copy of the learner learn 500 examples, so that its code is compiled.
+
+        Results do not change, and later timings contain no compilation.
+
+        Parameters
+        ----------
+        policy : Policy
+            Policy whose compiled code is needed.
+        """
         stream = self.stream(0)
         build_learner(policy, stream, 0).partial_fit(*stream.examples(0, 500))
 

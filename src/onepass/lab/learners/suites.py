@@ -91,7 +91,7 @@ def policies_at_best_width(name: str, budget: int, examples: int) -> tuple[Polic
     """Return every learner with the kernel width that `onepass tune` found best on other examples of the data set.
 
     `name` is the data set; cod-rna and w7a take the widths of ijcnn1. `budget` is the largest number of stored
-    examples. Sketches are updated after every 30% of the `examples`, as in the paper.
+    examples. Sketches are updated each time that 0.3 * `examples` examples had a loss, as in the paper.
     """
     place, found = list(SETS).index(name if name in SETS else "ijcnn1"), []
     for label, policy in learner_policies(budget).items():
@@ -138,9 +138,9 @@ def _adversarial_policies(rounds: int) -> tuple[Policy, ...]:
 
 
 def _policies_over_shares(policy: Policy, examples: int) -> tuple[Policy, ...]:
-    """Return the policy once per share in `SHARES`: its sketch is updated after this share of all examples.
+    """Return the policy once per share in `SHARES`: its sketch is updated after every share * `examples` losses.
 
-    `examples` is the number of all examples.
+    `examples` is the number of all examples. Losses are examples with a loss.
     """
     changed = ((share, {**policy.params, "update_every": int(share * examples)}) for share in SHARES)
     return tuple(Policy(f"{policy.label} {share:g}", policy.recipe, own, policy.label, False) for share, own in changed)

@@ -198,7 +198,7 @@ class SketchedKernel:
             self.grow()
 
     def grow(self) -> tuple[np.ndarray, np.ndarray]:
-        """Add a point, and return factors `left` and `right`, each (size, 2): the matrix grows by left right^T."""
+        """Add the next point, and return `left` and `right`, each (size, 2): the matrix grows by left right^T."""
         n = self.count
         squares = ((self.examples[:n] - self.examples[n]) ** 2).sum(axis=1)
         a = self.hashes[n]
@@ -250,13 +250,48 @@ class DecompositionStudy:
     grid: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        """Return the trial of one seed, in which all given policies update the same matrix.
+
+        Parameters
+        ----------
+        policies : sequence of Policy
+            Policies that update it.
+        seed : int
+            Seed of the problem and of the policies.
+
+        Returns
+        -------
+        Trial
+            The trial, which the runner advances step by step.
+        """
         return DecompositionTrial(self, policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
+        """Let a throw-away copy of the method update a small matrix, so that its code is compiled.
+
+        Results do not change, and later timings contain no compilation.
+
+        Parameters
+        ----------
+        policy : Policy
+            Policy whose compiled code is needed.
+        """
         matrix, change = np.diag(np.arange(1.0, 101.0)), np.linspace(-1.0, 1.0, 200).reshape(100, 2)
         policy.build(matrix=matrix).update(matrix, change, change[:, ::-1].copy())
 
     def step_size(self, rounds: int) -> int:
+        """Return the number of changes in a step of a run of `rounds`: a run has about 40 steps.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of changes of the run.
+
+        Returns
+        -------
+        int
+            Changes in one step, at least 1.
+        """
         return -(-rounds // CHECKPOINTS)
 
 

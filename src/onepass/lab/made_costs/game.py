@@ -41,7 +41,7 @@ class Earned(NamedTuple):
     ----------
     reward : mean reward of a decision.
     cost : mean cost of a decision.
-    excess : largest amount by which the spending was above the budget so far, in budgets of one decision.
+    excess : largest spending above the budget of the decisions so far, over all rounds, in budgets of one decision.
     """
 
     reward: float

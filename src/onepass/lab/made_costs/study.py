@@ -83,7 +83,7 @@ class SetGame:
 
 
 def ratios(rows: Sequence[Row]) -> dict[tuple[str, float], float]:
-    """Return the mean reward within a budget divided by the mean reward at the best constant price.
+    """Return the mean reward within a budget divided by the one at the best constant price of a unit of cost.
 
     The result is a dictionary by (data set, budget). `rows` are the results of a run, as dictionaries.
     """

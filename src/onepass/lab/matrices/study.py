@@ -55,13 +55,50 @@ class MatrixStudy:
     timed: bool = False
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        """Return the trial of one seed, in which all given policies sketch the same rows.
+
+        Parameters
+        ----------
+        policies : sequence of Policy
+            Policies that sketch them.
+        seed : int
+            Seed of the problem and of the policies.
+
+        Returns
+        -------
+        Trial
+            The trial, which the runner advances step by step.
+        """
         return MatrixTrial(self, policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
+        """Let a throw-away copy of the design learn two rows, so that its code is compiled.
+
+        Results do not change, and later timings contain no compilation.
+
+        Parameters
+        ----------
+        policy : Policy
+            Policy whose compiled code is needed.
+        """
         rows = self.stream(0, 2)
         policy.build(dim=rows.shape[1]).append(rows)
 
     def step_size(self, rounds: int) -> int:
+        """Return the number of rows in a step of a run of `rounds`.
+
+        A run has about 50 steps, or one if the relative error of A^-1 is compared at its end.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of rows of the run.
+
+        Returns
+        -------
+        int
+            Rows in one step, at least 1.
+        """
         return rounds if self.figure.name in INVERSES else -(-rounds // 50)
 
 

@@ -42,8 +42,8 @@ class BanditPolicy:
 def click_probabilities(requests: Sequence[Request], seed: int, way: str) -> np.ndarray:
     """Return the click probability (n,) of the article that a bandit shows at each of n requests.
 
-    `seed` is the seed of the bandit. `way`, one of `WAYS`, selects a change: none, greedy choices, clicks that are
-    learned at once, or click probabilities that are learned instead of clicks.
+    `seed` is the seed of the bandit. `way` selects a change: `AS_IT_IS` none, `GREEDY` greedy choices, `AT_ONCE` clicks
+    that are learned at once, and `TOLD` click probabilities that are learned instead of clicks.
     """
     bandit = InteractionBandit(seed=seed, exploration=UCB(0.0) if way == GREEDY else None)
     server, found = Server(BanditPolicy(bandit)), list[float]()

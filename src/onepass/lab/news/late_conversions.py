@@ -5,7 +5,7 @@
 The site is the news site, where a fifth of the articles is replaced every day, and a click stands for a conversion. All
 policies are one `InteractionBandit`, and meet the same visitors with the same delays. "told later" is a world that
 reports every outcome, conversion or not, after such a delay: nothing is censored there, only late. "law known" learns
-as conversions come, and knows the law of the delays from the start.
+as conversions come, and knows the distribution of the delays from the start.
 """
 
 import math
@@ -85,7 +85,11 @@ class LateServer(Server):
         self.coming: list[tuple[float, int, Any, float]] = []  # hour, count, decision or its id, reward
 
     def learn_until(self, hour: float) -> None:
-        """Report or learn the conversions that have come by this hour of the simulation."""
+        """Learn the conversions that have come by this hour of the simulation.
+
+        If the policy has a table of pending decisions, they are reported to it, and it learns them. It also learns the
+        decisions whose deadline has passed. Otherwise the bandit learns them directly.
+        """
         one = self.policy
         while self.coming and self.coming[0][0] <= hour:
             when, _, decision, reward = heappop(self.coming)

@@ -33,8 +33,8 @@ from onepass.service.settings import LoopSettings, parse_settings
 BEGIN = 1_800_000_000 * SECOND  # start of the site, microseconds of Unix time
 HOUR = 3600 * SECOND
 LOOK = 0.001  # seconds between two looks whether the service has learned
-BEHIND = 50  # visitors wait if more rewards are due and not learned, since simulated time runs faster than real time
-STUCK = 60.0  # seconds that a visitor waits at most
+BEHIND = 50  # visitors wait if the deciding model lacks more rewards that are due: simulated time is faster
+STUCK = 240.0  # seconds that a visitor waits at most
 LAST = 5  # last days, whose click rate is reported
 LOOP: dict[str, Any] = {"name": "news", "reward": {"wait": PATIENCE * 3600.0}, "model": {"recipe": "InteractionBandit"}}
 
@@ -61,7 +61,7 @@ class ServiceRun(NamedTuple):
     ----------
     places : indices of the shown articles (n,).
     propensities : their logged probabilities (n,).
-    behind : mean number of rewards whose deadline had passed and that were not yet learned.
+    behind : mean number of rewards whose deadline had passed and that the deciding model had not yet learned.
     seconds : seconds from the start to the end.
     """
 
@@ -134,18 +134,18 @@ class _Visits:
             heappush(self._clicks, (request.hour + request.delay, found["id"]))
 
     async def _wait_until_learned(self, hour: float) -> None:
-        """Wait until the service has learned all but `BEHIND` of the rewards that are due at this hour.
+        """Wait until the deciding model has learned all but `BEHIND` of the rewards that are due at this hour.
 
-        In real time they would be learned by then. Raises TimeoutError if the service does not learn.
+        In real time it would have learned them by then. Raises TimeoutError if the service does not learn.
         """
         while self._due < len(self._hours) and self._hours[self._due] + PATIENCE < hour:
             self._due += 1
         end = time.monotonic() + STUCK
-        while self._due - self.loop.learner.learned > BEHIND:
+        while self._due - self.loop.learner.snapshot.n_learned > BEHIND:
             if time.monotonic() > end:
                 raise TimeoutError(f"the service does not learn: {self.loop.problem()}")
             await asyncio.sleep(LOOK)
-        self.behind.append(max(self._due - self.loop.learner.learned, 0))
+        self.behind.append(max(self._due - self.loop.learner.snapshot.n_learned, 0))
 
     async def post(self, what: str, body: Any) -> Any:
         """Post `body` as JSON to the service's path `what`, and return the answer.
@@ -207,7 +207,7 @@ def rates(seed: int, days: int, folder: Path) -> Rates:
 
 
 def main() -> None:
-    """Simulate the service for every seed, and print one line of click rates for each."""
+    """Simulate the service for every seed, and print a line with the click rates of all policies for each."""
     parser = argparse.ArgumentParser(description="A simulated news site before a decision service.")
     parser.add_argument("--seeds", type=int, default=3, help="how many sites (default 3)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")

@@ -62,12 +62,14 @@ def _movielens() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def genres_game(order: int, arms: int = 8) -> Game:
-    """Return a game whose contexts are users of MovieLens; arms are genres, and rewards are ratings in [0, 1].
+    """Return a game whose contexts are users of MovieLens; arms are genres, rewards are ratings in [0, 1].
 
-    A context is age, sex and occupation. The arms are the genres that most users have rated, and only users who rated
-    films of all of them are taken, twice each. The reward of a genre is the user's rating of a random film among those
-    of the genre that the user rated, so its expectation is the mean of these ratings. `order` is the seed of the random
-    order of the users.
+    A rating of 1 to 5 stars is the reward (stars - 1) / 4.
+
+    A context is age, sex and occupation. The arms are the `arms` genres that most users have rated, and only users who
+    rated films of all of them are taken, twice each. The reward of a genre is the user's rating of a random film among
+    those of the genre that the user rated, so its expectation is the mean of these ratings. `order` is the seed of the
+    random order of the users.
     """
     rng = np.random.default_rng([order, 2])
     ratings, genres, people = _movielens()

@@ -72,7 +72,8 @@ def game_units(game: Game) -> Units:
 class NoisyTrial:
     """Trial of all policies on one bandit problem in one random order of its rounds.
 
-    Results are expected rewards if these are known.
+    Results are sums of expected rewards of the chosen arms, which a `Game` holds. If a game does not know them, it
+    holds the rewards in their place.
     """
 
     def __init__(self, world: str, game: Game, policies: Sequence[Policy], seed: int, order: int) -> None:

@@ -44,9 +44,12 @@ class PriceGame:
 def lines(rows: Sequence[Row]) -> list[Line]:
     """Return the table as one line per player: reward relative to the best and best fixed actions, and loss.
 
-    `rows` are the results of a run, as dictionaries.
+    The last column is the loss divided by that of CATS with the best of its settings that were played. `rows` are the
+    results of a run, as dictionaries.
     """
     out = []
+    losses = {label: fmean(row["loss"] for row in own) for label, own in group_rows(rows, policy_label).items()}
+    peer = min((loss for label, loss in losses.items() if label.startswith("CATS")), default=None)
     for label, own in group_rows(rows, policy_label).items():
         shares = [row["of the best"] for row in own]
         out.append(
@@ -56,7 +59,8 @@ def lines(rows: Sequence[Row]) -> list[Line]:
                 "least": f"{min(shares):.3f}",
                 "of the best fixed": f"{fmean(row['of the best fixed'] for row in own):.3f}",
                 "least fixed": f"{min(row['of the best fixed'] for row in own):.3f}",
-                "loss a round": f"{fmean(row['loss'] for row in own):.4f}",
+                "loss a round": f"{losses[label]:.4f}",
+                "of the best CATS": f"{losses[label] / peer:.3f}" if peer else "",
                 "games": str(len(own)),
             }
         )

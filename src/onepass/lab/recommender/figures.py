@@ -44,9 +44,10 @@ def _leakage_note(rows: Sequence[Row]) -> str:
 
 
 def _recommender_lines(rows: Sequence[Row], beside: bool = False) -> list[Line]:
-    """Return one line per policy: means over steps with their standard errors, means over seeds, and costs.
+    """Return one line per policy with hit rates, coverage, times and memory, each as a mean over seeds.
 
-    `rows` are the results of a run, as dictionaries. `beside=True` adds the published figures, if there are any.
+    Hit@10, NDCG@10, MRR@10 and the Hit@10 of unseen items are means over the steps (months) of a run, with their
+    standard errors. `rows` are the results of a run, as dictionaries. `beside=True` adds the published figures, if any.
     """
     published = PUBLISHED.get(rows[0]["experiment"]) if beside else None
     whole = [row for row in rows if row["month"] == "all"]

@@ -131,7 +131,7 @@ def warm_up(interactions: Interactions) -> int:
 
 
 def features(log: Interactions, shape: tuple[int, int], rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return features of users (U, rank) and arms (K, rank) from the matrix A (U, K) of last ratings.
+    """Return features of users (U, rank) and arms (K, rank) from the matrix A (U, K) of last ratings, 0 without one.
 
     They are A V and V, where the columns of V are the first right singular vectors of A, by falling singular value. The
     largest entry, in absolute value, of each column of V is positive. `log` holds the interactions, and `shape` is (U,

@@ -9,9 +9,10 @@ from typing import Any
 def measure_call(model: Any, work: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, float, int]:
     """Call `work(*args, **options)`, and return the result, the seconds, and the peak bytes of memory.
 
-    On Linux the peak is the largest resident memory of the process during the call. On other systems only the memory of
-    `model` is counted. Memory that was freed before is not counted when it is used again, so peaks are exact only if
-    one policy runs alone.
+    On Linux the peak is the memory of `model` before the call, plus the growth of the process's resident memory during
+    the call up to its largest value. It is at least the memory of `model` after the call. On other systems it is the
+    larger of the memories of `model` before and after. Memory that the process has freed, but still holds, does not
+    make it grow when it is used again, so peaks are exact only if one policy runs alone.
     """
     held, counted = model.memory_usage(), True
     try:

@@ -56,6 +56,7 @@ class Recommender(Policy):
 
     @property
     def overrides(self) -> dict[str, int | None]:
+        """Values of factors, arms and batch by name; None if the policy does not override it."""
         return {"factors": self.factors, "arms": self.arms, "batch": self.batch}
 
     def columns(self) -> dict[str, Any]:
@@ -141,11 +142,14 @@ class LinUCBFull:
 
 
 class CBRAP:
-    """LinUCB with one model per arm on a random projection of the products of user and arm features.
+    """Contextual bandit by random projection: LinUCB with one model per arm, on projected rows.
 
-    The projection of user u and arm v is z = R vec(u v^T), where R (size, d_u d_a) has normal entries of variance 1 /
-    size. For each arm it is computed as z = M u with a matrix M (size, d_u), which counts as memory. `dim` is (d_u,
-    d_a), or d_u alone. `reg` is the ridge penalty, and `exploration` the multiplier of the confidence width.
+    A row holds the product of each number of a user u (d_u,) and each number of an arm v (d_a,). Its projection is z =
+    R vec(u v^T), where R (size, d_u d_a) has normal entries of variance 1 / size. For each arm it is computed as z = M
+    u with a matrix M (size, d_u), which counts as memory.
+
+    `dim` is (d_u, d_a); d_u alone means d_a = 1. `size` is the number of columns after the projection, `reg` the ridge
+    penalty, and `exploration` the multiplier of the confidence width.
     """
 
     def __init__(self, *, dim: Any, size: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> None:

@@ -43,7 +43,7 @@ class RecommenderStudy:
         `interactions()` returns the interactions of users with items in time order, as an object with the arrays
         `users`, `items`, `ratings` and `times` (n,), times in seconds.
     factors : int
-        Number r' of features of users and of arms; contexts have r'^2 dimensions.
+        Number r of features of users and of arms; contexts have r^2 dimensions.
     policies : tuple of Policy
         Policies that play unless others are given.
     rounds : int
@@ -101,12 +101,47 @@ class RecommenderStudy:
         return prepare(interactions, factors or self.factors, self.unit, arms, self.leaking)
 
     def rewards(self, log: Interactions) -> np.ndarray:
+        """Return the rewards of interactions, as the study's `reward` defines them.
+
+        Parameters
+        ----------
+        log : Interactions
+            Interactions with their ratings.
+
+        Returns
+        -------
+        array of shape (n,)
+            The reward of each interaction.
+        """
         return log.ratings / 5 if self.reward == "rating" else (log.ratings >= 4).astype(np.float64)
 
     def trial(self, policies: Sequence[Policy], seed: int) -> Trial:
+        """Return the trial of one seed, in which all given policies recommend to the same users.
+
+        Parameters
+        ----------
+        policies : sequence of Policy
+            Policies that recommend.
+        seed : int
+            Seed of the problem and of the policies.
+
+        Returns
+        -------
+        Trial
+            The trial, which the runner advances step by step.
+        """
         return RecommenderTrial(partial(self.problem, seed), self.rewards, policies, seed)
 
     def warm_up(self, policy: Policy) -> None:
+        """Let a throw-away copy of the policy learn and recommend a little, so that its code is compiled.
+
+        Results do not change, and later timings contain no compilation.
+
+        Parameters
+        ----------
+        policy : Policy
+            Policy whose compiled code is needed.
+        """
         width = (policy.factors if isinstance(policy, Recommender) else None) or self.factors
         rng = np.random.default_rng(0)
         users, arms = rng.standard_normal((4, width)), rng.standard_normal((20, width))
@@ -117,4 +152,16 @@ class RecommenderStudy:
         model.recommend(Factors(users, arms), K, arms=range(20), exclude=[{0}] * 4)
 
     def step_size(self, rounds: int) -> int:
+        """Return 1: every scored step of the problem is a step of the run.
+
+        Parameters
+        ----------
+        rounds : int
+            Number of steps of the run.
+
+        Returns
+        -------
+        int
+            The number 1.
+        """
         return 1

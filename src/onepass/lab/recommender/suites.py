@@ -86,7 +86,7 @@ def _default_policy(label: str, recipe: str, **params: object) -> Recommender:
 def sweep(group: Recommender, **values: Sequence[int]) -> tuple[Recommender, ...]:
     """Return variants of the policy `group`, one for each value of a parameter, for example `rank=(4, 8)`.
 
-    The parameter is one of the bandit, or one that a `Recommender` overrides. Labels show the value.
+    The parameter is one of the bandit, or a field of `Recommender` such as `factors`. Labels show the value.
     """
     ((name, many),) = values.items()
     where = name in group.overrides

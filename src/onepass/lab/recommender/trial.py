@@ -183,7 +183,8 @@ def evaluate(policy: Policy, model: Model, step: Step, number: int) -> list[dict
 
     The result has a dictionary for users with features ("users" is "known"), and one for users without ("cold"), if
     there are any. "values" (n, 6) are Hit, NDCG and MRR for each user, over all arms and over arms that are new to the
-    user. Other entries are "coverage", seconds and memory. `number` is the number of the step.
+    user. Other entries are "coverage", seconds and memory. `model` is the model of the policy, and `number` the number
+    of the step.
     """
     problem, bandit = model.problem, _with_exploration(model.model, policy.params.get("exploration"))
     mean = (0.0 if isinstance(bandit, ItemModelsPolicy) else 1.0) * problem.users.mean(axis=0, keepdims=True)

@@ -37,7 +37,7 @@ class Played(NamedTuple):
 
 @cache
 def prompts() -> Prompts:
-    """Return all prompts in the order of the file. Raises DataNotFound if the file is missing."""
+    """Return all prompts of the file routing/route.npz, in its order. Raises DataNotFound if it is missing."""
     folder = os.environ.get("ONEPASS_DATA")
     path = Path(folder or ".") / "routing" / "route.npz"
     if folder is None or not path.is_file():

@@ -154,7 +154,7 @@ class SiteWorld:
 
 
 def _play_site(bandit: Bandit, site: Site, rounds: int) -> np.ndarray:
-    """Let a bandit play `rounds` requests of a site, and return the click probabilities (rounds,) of shown articles."""
+    """Let a bandit play `rounds` requests of a site, and return the click probabilities (rounds,) of its choices."""
     earned = np.empty(rounds)
     for t, request in zip(range(rounds), site.requests(), strict=False):
         earned[t] = _answer(bandit, request)

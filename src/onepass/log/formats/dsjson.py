@@ -271,7 +271,7 @@ def write(path: str | Path, events: Iterable[Event]) -> int:
     """Write events to a file, which appears when it is complete, and return their number.
 
     Several outcomes of a slot are summed. Raises ValueError for an event without features of its actions (`_multi`), or
-    with actions that its distribution does not have.
+    with an action that has no probability in the event.
     """
     count = 0
     with open_atomic(path) as file:

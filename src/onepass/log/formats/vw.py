@@ -77,7 +77,10 @@ def _lines_and_end(lines: Lines) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_cb_line(text: str) -> bool:
-    """Return True for a cb decision: a label of an action from 1, without a shared line before it."""
+    """Return True for a line of VW's contextual bandit format cb, whose label is action:cost:probability, action >= 1.
+
+    The caller checks that the line is not part of a block, whose lines may have such labels, too.
+    """
     label = text.partition("|")[0].split()
     return bool(label) and ":" in label[0] and not label[0].startswith("0:")
 

@@ -28,7 +28,8 @@ class ArmContents(NamedTuple):
     arm, prior : Any
         State of the arm, and the state it began with, as a store exports them.
     direction : array of shape (d_a,)
-        Unit vector of the arm's factor v, if the arm learns only the other factor u times the length of v.
+        Unit vector of v, for contexts vec(u v^T) of which the arm learns only u times the length of v, because its v
+        always has the same direction (rank_one.py). d_a is 0 for other arms.
     features : Any
         State of the feature map.
     """
@@ -143,9 +144,10 @@ class ArmModel(files.Owner):
 def export_arm(
     estimator: Any, features: FeatureMap | None, learned: ArmModelsState, arm_id: int, moved: tuple[Any, ...]
 ) -> ArmModel:
-    """Return the model of the arm with the id `arm_id`, or of an arm that has not learned if the id is NONE.
+    """Return the model of the arm with the id `arm_id`. The id NONE stands for an arm that has not learned.
 
-    `learned` is the state of all arms' models, and `moved` holds the statistics that the feature map has learned.
+    `estimator` and `features` are the estimator and the feature map of the bandit. `learned` is the state of all arms'
+    models, and `moved` holds the statistics that the feature map has learned.
     """
     store = learned.store
     arm, prior = store.export_arm(arm_id), store.export_arm(NONE)
@@ -163,8 +165,9 @@ def check_arm_model(
 ) -> ArmContents:
     """Return the contents of an arm model that is to be imported into a bandit with these parts.
 
-    `learned` is the state of the bandit's models, and `moved` the arrays that its feature map has learned. Raises
-    ValueError if the model was made with other parts, and TypeError if it is not an `ArmModel`.
+    The parts are its `estimator` and its feature map `features`. `learned` is the state of the bandit's models, and
+    `moved` the arrays that its feature map has learned. Raises ValueError if the model was made with other parts, and
+    TypeError if it is not an `ArmModel`.
     """
     if not isinstance(model, ArmModel):
         raise TypeError(f"model must be an ArmModel, as export_arm gives it, got {type(model).__name__}")
@@ -176,7 +179,10 @@ def check_arm_model(
 
 
 def import_arm(learned: ArmModelsState, index: ArmIndex, arm: Hashable, held: ArmContents) -> ArmModelsState:
-    """Store the contents `held` as the model of an arm that has not learned before; return the state of all models."""
+    """Store the contents `held` as the model of an arm that has not learned before; return the state of all models.
+
+    `learned` is the state of all models, and `index`, which is updated, maps names of arms to ids.
+    """
     if not held.rows:  # an arm that has not learned has no record
         index.add_names([arm])
         return learned

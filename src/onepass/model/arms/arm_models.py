@@ -34,7 +34,7 @@ from onepass.foundation.rw_lock import reading, writing
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.arms.arm_model import ArmModel, check_arm_model, export_arm, import_arm
 from onepass.model.arms.files import SavedArmModels, pack_state, unpack_state
-from onepass.model.arms.learn import check_pairs, check_rounds, learn
+from onepass.model.arms.learn import check_directions, check_pairs, check_rounds, learn
 from onepass.model.arms.merge import NamedModels, apply_merge, correct_shared, plan_merge
 from onepass.model.arms.per_arm import ArmModelsState, Disjoint, Hybrid
 from onepass.model.arms.predict import arm_statistics, evaluate, models_of, parameter_of, reward_residuals
@@ -51,7 +51,7 @@ from onepass.model.contract import (
     rows_of_slots,
 )
 from onepass.model.feature_pipeline import FeaturePipeline, split_sides
-from onepass.model.half_life import ForgettingClock, check_forgets, make_clock, synchronize
+from onepass.model.half_life import ForgettingClock, check_forgets, make_clock, restore_if_refused, synchronize
 from onepass.model.merge import Parts, check_mergeable, design_prior
 from onepass.model.names import check_hashable, name_list
 from onepass.model.outcome_heads import OutcomeHeads
@@ -137,6 +137,7 @@ class ArmModels(Model):
         if arm_id != NONE:
             self._learned.store.release(arm_id)
         self._index.remove(arm)
+        self._later = None
         if self._heads is not None:
             self._heads.remove(arm)
 
@@ -257,7 +258,7 @@ class ArmModels(Model):
         self._index.check_untrained(arm)
         held = check_arm_model(self.estimator, self.features, self._learned, self._pipeline.statistics, model)
         with defer_signals():
-            self._learned = import_arm(self._learned, self._index, arm, held)
+            self._learned, self._later = import_arm(self._learned, self._index, arm, held), None
             self.n_learned = self.n_learned + model.rows
 
     # ---- decisions ----
@@ -345,10 +346,12 @@ class ArmModels(Model):
             raise ValueError("nu must be None for models per arm: give it to the estimator, or let it be estimated")
         (rows, right), names = batch.rows, batch.arms
         if time is None and self._age.clock is None:
-            self._learn_rows(rows, right, rewards, names, residuals)
+            z = self._learn_rows(rows, right, rewards, names, residuals)
             if outcomes is not None and self._heads is not None:
-                self._heads.update(names, self._pipeline.transform(rows), outcomes, self._solve)
+                self._heads.update(names, z, outcomes, self._solve)
             return self
+        if self._pipeline.reduced:
+            check_directions(self._learned, self._index, right, names)
         for span in self._age.spans(len(rows), time, self._forget):
             self._learn_rows(rows[span], right[span], rewards[span], names[span], residuals)
         self._later = None
@@ -370,14 +373,15 @@ class ArmModels(Model):
         rows = rows if rows.ndim < 3 else rows[i]
         return self._heads.predict(request.names, rows if rows.ndim == 2 else rows[None]), self._heads.deviations()
 
-    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> None:
+    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> bool:
         assert self._heads is not None
         decision, place = slot
         if self._index.find(decision.arms[place]) == NONE:
-            return  # removed, or nothing to learn on
+            return expected is not None  # removed; or without a reward, and so without a model to learn on
         z = self._pipeline.transform(self._pipeline.pairs(rows_of_slots([slot]))[1])
         mode = AHEAD if expected is None else REVISED
         self._heads.update([decision.arms[place]], z, values[None], self._solve, mode, expected)
+        return True
 
     def _solve(self, arm: Any, row: np.ndarray) -> np.ndarray:
         return self._learned.store.export_arm(self._index.find(arm)).solve(row)
@@ -391,24 +395,27 @@ class ArmModels(Model):
 
     def _learn_rows(
         self, rows: np.ndarray, right: np.ndarray, values: np.ndarray, names: list[Any], residuals: bool
-    ) -> None:
+    ) -> np.ndarray:
         """Learn rows (n, dim), or factors `rows` (n, d_u) and `right` (n, d_a), after their checks.
+
+        Returns the rows that the arms' designs have learned.
 
         `values` (n,) are the rewards and `names` the arms. If `residuals` is True, the squared deviations of the
         rewards from their predictions are added to the running sums.
         """
         if not names:
-            return
+            return rows
         apart: Any = ()
         if residuals:
             contexts = np.hstack([rows, right]) if right.shape[1] else rows
             apart = reward_residuals(
                 self._learned, self._pipeline, contexts, values, names, self._index.find, self.mean_rewards
             )
-        self._learned = learn(self._learned, self._index, self._pipeline, rows, right, values, names)
+        self._learned, z = learn(self._learned, self._index, self._pipeline, rows, right, values, names)
         self.n_learned += len(rows)
         for deviation in apart:
             self._tally = count_deviation(self._tally, float(deviation))
+        return z
 
     def _forget(self, ticks: int) -> None:
         self._learned, self._later = decay_models(self._learned, ticks), None
@@ -476,14 +483,15 @@ class ArmModels(Model):
         every: list[Self] = [self, other] if since is None else [self, other, since]
         for name, one in zip(("other", "since"), every[1:], strict=False):
             check_mergeable(self._parts(), one._parts(), name)
-        synchronize([one._age for one in every], [one._forget for one in every])
-        for one in every:
-            if isinstance(one._learned.store, ListStore):
-                one._learned.store.decay_arms()
-        mine, its = NamedModels(self._index, self._learned), NamedModels(other._index, other._learned)
-        start = None if since is None else NamedModels(since._index, since._learned)
-        union = plan_merge(mine, its, start, self.estimator, self._before)
-        self._learned = apply_merge(mine, other._learned, union)
+        with restore_if_refused(self):
+            synchronize([one._age for one in every], [one._forget for one in every])
+            for one in every:
+                if isinstance(one._learned.store, ListStore):
+                    one._learned.store.decay_arms()
+            mine, its = NamedModels(self._index, self._learned), NamedModels(other._index, other._learned)
+            start = None if since is None else NamedModels(since._index, since._learned)
+            union = plan_merge(mine, its, start, self.estimator, self._before)
+            self._learned, self._later = apply_merge(mine, other._learned, union), None
         self._tally = pool(self._tally, other._tally, None if since is None else since._tally)
         self.n_learned += other.n_learned - (0 if since is None else since.n_learned)
         self._age.weight = max(
@@ -563,6 +571,13 @@ class ArmModels(Model):
         return twin
 
     def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         return {"estimator": self.estimator, "features": self.features, "half_life": self._age.clock}
 
     def contents(self) -> files.Contents:
@@ -588,10 +603,10 @@ class ArmModels(Model):
 def decay_models(learned: ArmModelsState, ticks: int) -> ArmModelsState:
     """Return the models at a later time, when old rows count less.
 
-    `ticks` is the number of ticks that have passed; a half-life is divided into a fixed number of ticks. The rows of an
-    arm are discounted when the arm is next used. In a hybrid model the arm's part of the shared design is corrected for
-    this, at cost O(dim^3) for an arm and tick, if the shared design is exact. On sketches the correction is left out,
-    as if arms returned to their earlier state and not to their prior.
+    `learned` is the state of the models, and `ticks` the number of ticks that have passed; a half-life is divided into
+    a fixed number of ticks. The rows of an arm are discounted when the arm is next used. In a hybrid model the arm's
+    part of the shared design is corrected for this, at cost O(dim^3) for an arm and tick, if the shared design is
+    exact. On sketches the correction is left out, as if arms returned to their earlier state and not to their prior.
     """
     store, shared, factor = learned.store, learned.shared, decay_factor(ticks)
     assert isinstance(store, ListStore)

@@ -23,7 +23,8 @@ class SavedArmModels(NamedTuple):
     arm_ids : array of int
         Id of every arm's model; NONE if the arm has not learned.
     direction : array of shape (ids, d_a)
-        Unit vector of each arm's factor v, if arms learn only the other factor u; d_a = 0 otherwise.
+        Unit vector of each arm's v, for contexts vec(u v^T) of which arms learn only u (rank_one.py); d_a = 0
+        otherwise.
     shared, store, features : Any
         States of the shared part, of the arms, and of the feature map.
     before : Any

@@ -37,17 +37,26 @@ def learn(
     right: np.ndarray,
     values: np.ndarray,
     names: Any,
-) -> ArmModelsState:
-    """Return the models' state after learning rows, like `learn_rows`, but faster for a single row.
-
-    The arguments are those of `learn_rows`.
-    """
+) -> tuple[ArmModelsState, np.ndarray]:
+    """Learn rows like `learn_rows`, with the same arguments and results, but faster for a single row."""
     if len(names) > 1 or learned.shared != () or right.shape[1]:
         return learn_rows(learned, index, pipeline, rows, right, values, names)
     rows = pipeline.advance(rows)
     learned, arm_id = allocate_arm(learned, index, names[0])
     learned.store.learn_one(arm_id, rows, float(values[0]))
-    return learned
+    return learned, rows
+
+
+def check_directions(learned: ArmModelsState, index: ArmIndex, right: np.ndarray, names: list[Any]) -> None:
+    """Raise ValueError, before any row is learned, if an arm's factor has another direction than before.
+
+    `learned` is the state of models that learn only one factor (rank_one.py), and `index` maps names of arms to ids.
+    right (n, d_a) are the factors of the arms `names` in n rows.
+    """
+    codes: dict[Hashable, int] = {}
+    group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
+    directions = directions_for(learned.direction, [index.find(name) for name in codes], group, right)
+    lengths_along(directions, group, right)
 
 
 def check_pairs(pipeline: FeaturePipeline, contexts: Any) -> tuple[bool, np.ndarray, np.ndarray]:
@@ -90,17 +99,18 @@ def learn_rows(
     right: np.ndarray,
     values: np.ndarray,
     names: list[Any],
-) -> ArmModelsState:
-    """Return the models' state after learning n checked contexts.
+) -> tuple[ArmModelsState, np.ndarray]:
+    """Return the models' state after learning n checked contexts, and the rows that the arms' designs have learned.
 
-    - learned, index: state of the models, and the names of arms, which are updated.
+    - learned: state of the models, whose arrays may change in place.
+    - index: names of arms; new names are added in place.
     - pipeline: feature map.
     - rows, right: contexts, either rows (n, dim) and an empty array (n, 0), or factors (n, d_u) and (n, d_a).
     - values (n,): rewards.
     - names: the arm of each context.
 
     Raises ValueError, before anything has changed, if a feature is not finite, or if an arm's factor has another
-    direction than before although the arm relies on it (rank_one.py).
+    direction than before, and the arm's model is valid for one direction only (rank_one.py).
     """
     codes: dict[Hashable, int] = {}
     group = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
@@ -123,4 +133,4 @@ def learn_rows(
     increments, targets = learned.store.learn(arm_ids, starts, order, rows, right, values, extra)
     if learned.shared != ():
         learned = learned._replace(shared=update_rows(learned.shared, increments, targets.astype(rows.dtype)))
-    return learned
+    return learned, rows

@@ -47,8 +47,8 @@ class MergePlan(NamedTuple):
     carried : list of (name, id)
         Arms to copy from the second model, with their ids there.
     changed : list of (name, id or NONE, model, direction)
-        Arms that both models have, with their ids in the first model, their merged models, and the directions of their
-        factors v.
+        Arms that both models have, with their ids in the first model, their merged models, and the unit vectors of v
+        for contexts vec(u v^T) of which arms learn only u (rank_one.py).
     shared : Any
         The merged state of the part that all arms share.
     """
@@ -60,7 +60,7 @@ class MergePlan(NamedTuple):
 
 
 def direction_of(learned: ArmModelsState, arm_id: int) -> np.ndarray:
-    """Return the unit vector (d_a,) of an arm's factor v, for arms that learn only the other factor u.
+    """Return the unit vector (d_a,) of an arm's v, for contexts vec(u v^T) of which arms learn only u (rank_one.py).
 
     It is zero if the arm has not learned.
     """
@@ -73,8 +73,8 @@ def align_direction(
 ) -> tuple[Any, np.ndarray]:
     """Return an arm of the other model with the sign of its factor v as in this model, and the direction of v.
 
-    Arms learn only the factor u times the signed length of v. `arm_id` is the arm's id in this model, and `its` in the
-    other one. Raises ValueError if the directions of v differ.
+    Contexts are vec(u v^T), of which arms learn only u times the signed length of v (rank_one.py). `arm_id` is the
+    arm's id in this model, and `its` in the other one. Raises ValueError if the directions of v differ.
     """
     arm = other.store.export_arm(its)
     mine, theirs = direction_of(learned, arm_id), direction_of(other, its)
@@ -126,6 +126,11 @@ def plan_arm_merge(
         arm, direction = align_direction(mine.learned, its.learned, own, arm_id, name)
         first, start = store.export_arm(own), store.export_arm(NONE)
         if before != NONE and since is not None:
+            if since.learned.store.export_arm(before).rows > arm.rows:
+                raise ValueError(
+                    f"since must be the bandit that both were copied from: other has learned fewer rows of arm "
+                    f"{quote(name)} than since"
+                )
             start, _ = align_direction(mine.learned, since.learned, own, before, name)
         union = first.merge(arm, start, estimator.arms)
         changed.append((name, own, union, direction))

@@ -192,8 +192,9 @@ class ArmModelsState(NamedTuple):
         The arms' models.
     shared : Any
         State of the shared estimator; () if disjoint.
-    direction : array of shape (ids, d_a)
-        Unit vector of each arm's factor v, if arms learn only the other factor u; d_a = 0 otherwise.
+    direction : array of shape (n, d_a)
+        Unit vector of each arm's v, by the arm's id, for contexts vec(u v^T) of which arms learn only u (rank_one.py);
+        d_a = 0 otherwise.
     """
 
     store: ModelStore

@@ -22,7 +22,8 @@ def evaluate(
 ) -> tuple[bool, np.ndarray, np.ndarray, list[np.ndarray]]:
     """Return True for a single decision, predictions (n, K), x^T A^-1 x (n, K), and the rows of the shared part.
 
-    The arms have the ids `arm_ids`, and A is an arm's design. The last item is a list of n arrays of rows (K, k) for
+    `learned` is the state of the models, `pipeline` the feature map, and `contexts` the contexts of n decisions. The
+    arms have the ids `arm_ids` (K,), and A is an arm's design. The last item is a list of n arrays of rows (K, k) for
     the shared part of a hybrid model.
     """
     store, shared, count = learned.store, learned.shared, len(arm_ids)
@@ -65,8 +66,9 @@ def evaluate_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return predictions (K,) and x^T A^-1 x (K,) of arms for rows x, and rows (K, k) of the shared part.
 
-    A is an arm's design. `arm_ids` (K,) are the arms' ids, and `rows` is (K, width), or (1, width) for all arms. Only a
-    hybrid model has a shared part: its rows are computed from `extra` (K, k), or from `rows` if that is None.
+    A is an arm's design. `learned` is the state of the models, `arm_ids` (K,) are the arms' ids, and `rows` is (K,
+    width), or (1, width) for all arms. Only a hybrid model has a shared part: its rows are computed from `extra` (K,
+    k), or from `rows` if that is None.
     """
     if learned.shared == ():
         extra = np.empty((len(arm_ids), 0), rows.dtype)
@@ -80,8 +82,10 @@ def evaluate_reduced_rows(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return predictions (K,), x^T A^-1 x (K,) and rows (K, k) of the shared part, for arms that learn only a factor.
 
-    Such an arm learns only the factor u of its rows (u, v), times ||v||. `rows` (K or 1, dim) holds the rows, and
-    `full` their features vec(u v^T) for the shared part of a hybrid model. A is an arm's design.
+    Contexts are vec(u v^T), of which such an arm learns only u, times the signed length of v (rank_one.py). `learned`
+    is the state of the models, `pipeline` the feature map, and `arm_ids` (K,) are the arms' ids. `rows` (K or 1, dim)
+    holds the rows (u, v), and `full` their features vec(u v^T) for the shared part of a hybrid model. A is an arm's
+    design.
     """
     left, right = split_sides(pipeline.map, rows)
     right = np.ascontiguousarray(np.broadcast_to(right, (len(arm_ids), right.shape[1])))
@@ -103,6 +107,7 @@ def arm_statistics(
 ) -> ArmStatistics:
     """Return the means, widths and draws of K arms that the exploration rule `explores` needs.
 
+    - learned, arm_ids (K,): state of the models, and ids of the arms.
     - tally, rounds: sums of squared residuals, and number of rewards learned.
     - means (K,): predictions.
     - squares (K,): x^T A_a^-1 x for the design A_a of each arm a.
@@ -135,8 +140,9 @@ def reward_residuals(
 ) -> np.ndarray:
     """Return the rewards `values` (n,) minus their predicted means, for n contexts and the arms `names`.
 
-    `expected` is a function that turns scores x^T theta into means; scores of a hybrid model are means already.
-    `record_of` is a function that maps a name to an arm's id.
+    `learned` is the state of the models, and `pipeline` the feature map. `expected` is a function that turns scores x^T
+    theta into means; scores of a hybrid model are means already. `record_of` is a function that maps a name to an arm's
+    id.
     """
     if isinstance(contexts, Factors):
         contexts = np.hstack([np.atleast_2d(contexts.left), np.atleast_2d(contexts.right)])

@@ -12,10 +12,11 @@ from onepass.features.outer_product import signed_lengths
 
 
 def lengths_along(directions: np.ndarray, places: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the signed lengths v^T e (n,) of the rows v of `right` (n, d_a), where e is the arm's direction.
+    """Return the signed lengths v^T e (n,) of factors v, the rows of `right` (n, d_a), along their arms' directions e.
 
-    `directions` (arms, d_a) holds unit vectors e, and `places` (n,) the index of each row's arm. The length is ||v|| if
-    the arm has no direction yet. Raises ValueError if a row is not parallel to its arm's direction.
+    Contexts are vec(u v^T), and the v of an arm always lies along its direction. `directions` (arms, d_a) holds the
+    unit vectors e, zero for an arm without a direction, and `places` (n,) the index of each row's arm. The length is
+    ||v|| if the arm has no direction yet. Raises ValueError if a row is not parallel to its arm's direction.
     """
     lengths, turned = signed_lengths(right, directions, places)
     if turned >= 0:
@@ -29,8 +30,9 @@ def lengths_along(directions: np.ndarray, places: np.ndarray, right: np.ndarray)
 def directions_for(held: np.ndarray, arm_ids: list[int], group: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the unit vectors (arms, d_a) of the arms' factors, given factors right (n, d_a) that are to be learned.
 
-    Row i belongs to arm group[i], whose id is arm_ids[group[i]], or NONE if it has not learned. Directions that exist
-    already are in `held`.
+    Contexts are vec(u v^T). The direction of an arm is that of its first v that is not 0; it is 0 if there is none. Row
+    i belongs to arm group[i], whose id is arm_ids[group[i]], or NONE if it has not learned. `held` has the directions
+    of arms that have learned, by id.
     """
     norms = np.linalg.norm(right.astype(np.float64), axis=1)
     directions = np.zeros((len(arm_ids), right.shape[1]))

@@ -24,8 +24,8 @@ def arm_weights(
 ) -> list[list[Weights]]:
     """Return the weights by which the features z (m, D) of m = 1 or 2 arms make up mean and squared width.
 
-    `learned` is the state of models per arm. `sides` holds the factors u and v of each arm if arms learn only u, times
-    the length of v.
+    `learned` is the state of models per arm, and `arm_ids` (m,) are the arms' ids. `sides` holds u and v of each arm if
+    contexts are vec(u v^T) of which arms learn only u, times the length of v (rank_one.py); else it is None.
     """
     store, shared, rows = learned.store, learned.shared, z
     whole = lambda vector, i: vector  # noqa: E731
@@ -51,10 +51,11 @@ def arm_weights(
 
 
 def axes_of(learned: ArmModelsState, arm_ids: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the unit vectors (m, d_a) along which the factors v of m arms lie.
+    """Return the unit vectors (m, d_a) along which v lies for m arms, for contexts vec(u v^T).
 
-    An arm that has learned keeps the direction of its v. For an arm that has not learned it is the direction of its row
-    of `right` (m, d_a), the factors v of the arms in this request.
+    `learned` is the state of the models, and `arm_ids` (m,) are the arms' ids. An arm that has learned keeps the
+    direction of its v. For an arm that has not learned it is the direction of its row of `right` (m, d_a), the factors
+    v of the arms in this request.
     """
     norms = np.linalg.norm(right.astype(np.float64), axis=1, keepdims=True)
     axes = np.divide(right, norms, out=np.zeros(right.shape), where=norms > 0.0)

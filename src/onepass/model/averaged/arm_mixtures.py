@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass.foundation import check, files
+from onepass.foundation import state as states
 from onepass.foundation.generic import call_direct
 from onepass.foundation.state import object_array
 from onepass.model.arms.arm_index import ArmIndex
@@ -151,6 +152,13 @@ class ArmMixtures:
         self.index = ArmIndex()
         self._code: dict[Any, Callable] = {}  # compiled for the types of the models
 
+    def copy(self) -> "ArmMixtures":
+        """Return an independent copy without parameters of outcomes; both use the same compiled code."""
+        twin = ArmMixtures(self.settings)
+        twin.models, twin.remaking, twin.forest = map(states.copy, (self.models, self.remaking, self.forest))
+        twin.index, twin._code = self.index.copy(), self._code
+        return twin
+
     def begin(self, width: int) -> None:
         """Create models that have learned nothing, for rows with `width` columns."""
         self.models = begun_mixture(width, self.settings.rows_kept(width), self.settings.reg)
@@ -235,17 +243,18 @@ class ArmMixtures:
             keep_amounts(heads, row, slot, amounts, mode == REVISED)
         call_direct(self._code, learn_heads, self.models, heads, row, slot, values, expected, mode)
 
-    def revise(self, row: np.ndarray, arm: Any, values: np.ndarray, expected: np.ndarray | None) -> None:
+    def revise(self, row: np.ndarray, arm: Any, values: np.ndarray, expected: np.ndarray | None) -> bool:
         """Learn outcomes `values` (J,) of an arm, NaN for a missing one, before or after the reward is learned.
 
         expected (J,) holds the values that were learned with the reward in place of these outcomes; None before the
-        reward.
+        reward. Returns False if they cannot be learned before the reward, since the arm has not learned any.
         """
         slot = self.index.find(arm)
         if slot == NEVER or self.models.last[slot] == NEVER:
-            return  # removed, or nothing to learn on
+            return expected is not None  # removed; or without a reward, and so without a model to learn on
         self.heads = resize_heads(self.heads, self.models, False)
         self._add(row, slot, values, values if expected is None else expected, AHEAD if expected is None else REVISED)
+        return True
 
     def ask(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return predicted outcomes (J, K) of K arms, and the root mean square error (J,) of each outcome so far.
@@ -281,7 +290,9 @@ class ArmMixtures:
         return slot
 
     def survey(self, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int]:
-        """Return means and widths (K,) of K arms, the factor of widths in units of rewards, and the number of rows.
+        """Return means and widths (K,) of K arms, the factor that turns widths into units of rewards, and a number.
+
+        The number is that of rows learned so far.
 
         - rows: (K, dim), or (1, dim) if all arms have the same row.
         - slots (K,): indices of the arms' models.

@@ -87,6 +87,7 @@ def side(state: Mixture, forest: Any, x: np.ndarray, slot: int, sign: float, nam
     """
     dim = x.size
     means, squares, slopes = np.zeros(dim + 2), np.zeros(dim + 2), np.zeros((2, dim + 2))
+    squares[-1] = 1.0 if state == () else 0.0  # as `ArmMixtures.survey` predicts before the first row
     if state != ():
         means[-1] = level = prior(state.rewards)
         slot = int(places_of(state, np.array([slot]))[0])

@@ -68,7 +68,8 @@ class AveragedModels(Model):
         Megabytes (10^6 bytes), above 0, that the models of all known arms may take when landmarks are chosen. Arms that
         come later, and columns of records, take more.
     alarm_threshold : float, default 50.0
-        Threshold, above 0, of the alarm that forgets all models after a change for the worse. None means no alarm.
+        Threshold, above 0, of the alarm that forgets all models after a change for the worse. It is compared with a
+        CUSUM of the squared prediction errors, in units of their mean so far. None means no alarm.
     seed : int, default 0
         Seed of landmarks and trees, at least 0.
     n_trees : int, default 30
@@ -242,10 +243,10 @@ class AveragedModels(Model):
     def predict_outcomes(self, request: Request, i: int) -> tuple[np.ndarray, np.ndarray]:
         return self._mixtures.ask(request.each[i], request.arms)
 
-    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> None:
+    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> bool:
         decision, place = slot
         rows = self._contexts.reread(decision)
-        self._mixtures.revise(rows[place if len(rows) > 1 else 0], decision.arms[place], values, expected)
+        return self._mixtures.revise(rows[place if len(rows) > 1 else 0], decision.arms[place], values, expected)
 
     def outcome_state(self) -> Any:
         return self._mixtures.heads
@@ -288,11 +289,11 @@ class AveragedModels(Model):
             - "weights": weights of the averaged models, by name.
             - "landmarks": numbers of landmarks of the kernel models.
             - "directions": number of directions that wide rows are projected to; 0 if rows are not wide.
-            - "residual": the typical prediction error, which is the unit of exploration.
-            - "prior": mean of an unknown arm.
-            - "unit": typical difference between rewards.
+            - "residual": root mean square prediction error, averaged with the weights; it is the unit of exploration.
+            - "prior": predicted reward of an unknown arm.
+            - "unit": median absolute deviation of rewards, without zeros, by which clipping is scaled.
             - "alarms": how often all models were forgotten.
-            - "bytes_per_arm": memory of an arm.
+            - "bytes_per_arm": memory of an arm's models, in bytes.
         """
         found = self._mixtures.choices()
         return {"model": self._contexts.model, **found} if found else {}
@@ -325,9 +326,19 @@ class AveragedModels(Model):
     # ---- copies and files ----
 
     def freeze(self) -> Self:
-        return self.copy()
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._mixtures, twin._contexts = self._mixtures.copy(), self._contexts.copy()
+        return twin
 
     def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         settings = self._mixtures.settings._asdict()
         return {"dim": self._dim, **settings, "context": self._contexts.records, "ignore_features": self._ignores}
 

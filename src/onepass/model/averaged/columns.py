@@ -42,7 +42,7 @@ class Columns:
 
     @property
     def width(self) -> int:
-        """Number of columns: 0 before the first record is learned, then at least 1."""
+        """Number of columns, which is 0 before the first record is learned and at least 1 afterwards."""
         return len(self.places)
 
     def names(self) -> list[str]:
@@ -64,7 +64,8 @@ class Columns:
     def advance(self, found: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
         """Learn the terms `found` of a record, and return its row (width,) and an array (2, n) on the n new columns.
 
-        The array holds each new column's value in all earlier rows, and the scale of its numbers (0 for a 0/1 column).
+        The array holds each new column's value in all earlier rows, and its first number without the sign (1 if that is
+        0, and 0 for a 0/1 column), by which its numbers are scaled.
         """
         places, values = self.records.learn_terms(found)
         new = list(dict.fromkeys(places[self._column[places] == NONE].tolist()))

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -38,6 +38,10 @@ class Contexts(ABC):
     @abstractmethod
     def width(self) -> int:
         """Number of columns of rows; 0 before the first context is learned."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Return an independent copy."""
 
     @property
     def records(self) -> Records | None:
@@ -84,13 +88,17 @@ class Contexts(ABC):
 
     @abstractmethod
     def reread(self, decision: Any) -> np.ndarray:
-        """Return the rows (k or 1, width) of the k arms that a decision chose, read from its record."""
+        """Return the rows (k or 1, width) of the k arms that a decision chose, read from its record.
+
+        There is 1 row if the arms share their row, because the arms have no features of their own.
+        """
 
     @abstractmethod
     def advance(self, example: Any) -> tuple[np.ndarray, np.ndarray]:
         """Learn the columns of a context, and return its row (width,) and an array (2, n) on the n new columns.
 
-        The array holds each new column's value in all earlier rows, and the scale of its numbers (0 for a 0/1 column).
+        `example` is an element of what `examples` or `recall` returns. The array holds each new column's value in all
+        earlier rows, and the scale of its numbers (0 for a 0/1 column).
         """
 
     @abstractmethod
@@ -109,7 +117,10 @@ class Contexts(ABC):
         """Restore the object from the dictionary that `extra` returned. Raises ValueError if it is inconsistent."""
 
     def extra(self) -> dict[str, Any]:
-        """Return plain data on contexts for a file, beside the width of rows and the terms of records."""
+        """Return plain data on contexts for a file, such as the order of columns. Default: none.
+
+        The width of rows and the terms of records are saved elsewhere.
+        """
         return {}
 
 
@@ -129,6 +140,9 @@ class RowContexts(Contexts):
     @property
     def width(self) -> int:
         return self._width
+
+    def copy(self) -> Self:
+        return type(self)(self._width, self._most)
 
     def _array(self, contexts: Any, dims: tuple[int, ...]) -> np.ndarray:
         if type(contexts) is not np.ndarray and are_records(contexts) and not is_frame(contexts):
@@ -193,6 +207,11 @@ class RecordContexts(Contexts):
     @property
     def width(self) -> int:
         return self._columns.width
+
+    def copy(self) -> Self:
+        twin = type(self)(self.records)
+        twin._columns = self._columns.copy()
+        return twin
 
     @property
     def records(self) -> Records:

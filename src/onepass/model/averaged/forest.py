@@ -48,7 +48,8 @@ class Forest(NamedTuple):
       clipped rewards.
     - columns, children (T, N), thresholds (T, N): a row goes to the first child if its column is at most the threshold,
       else to the next node after it. Nodes without children have 0 for the first child.
-    - counts, sums (T, N, slots): number and sum of an arm's rewards in a node, less the tree's origin.
+    - counts, sums (T, N, slots): number of an arm's rewards in a node, and the sum of these rewards, each minus the
+      tree's origin.
     - origins (T,): the mean reward when the tree was grown.
     - scores (2,): sums of e^2 / (1 + h) and of log(1 + h), over residuals e and squared widths h.
     - places (3,): rows stored so far, the tree that is replaced next, and rows since the last one.
@@ -186,7 +187,7 @@ def fill_node(forest, t, node, order, first, last, gains):
 
 @compiled
 def draw_threshold(forest, order, first, last, j):
-    """Return a random threshold between the values in column j of two random rows, NaN if these are equal.
+    """Return a threshold drawn uniformly between the values of two random rows in column j; NaN if both are equal.
 
     The rows are drawn among the stored rows with the indices order[first:last].
     """
@@ -349,7 +350,7 @@ def clear_forest(forest):
 
 
 def erase_arm(forest: Forest, slot: int) -> None:
-    """Forget the rows of an arm."""
+    """Forget the rows of the arm at index `slot`, in the stored rows and in all trees."""
     forest.counts[:, :, slot] = 0.0
     forest.sums[:, :, slot] = 0.0
     own = forest.arms == slot
@@ -447,8 +448,8 @@ def forest_fits(forest: Forest, begun: Forest, slots: int) -> bool:
 def forest_path(forest: Forest, t: int, x: np.ndarray, slot: int, level: float) -> tuple[list[int], np.ndarray]:
     """Return the columns at which row x is split in tree t, and the means of an arm at the nodes on its way.
 
-    The first mean is `level`, that of an unknown arm, and the second that at the root, so there are two more means than
-    columns.
+    The arm is at index `slot` of the `Mixture`. The first mean is `level`, that of an unknown arm, and the second that
+    at the root, so there are two more means than columns.
     """
     columns: list[int] = []
     node, origin = 0, forest.origins[t]

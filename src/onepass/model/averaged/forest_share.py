@@ -63,7 +63,7 @@ def share_of(state, forest, found):
 
 @compiled
 def sigma_with_trees(state, forest, w, share):
-    """Return sigma, the unit of residuals of the models and the forest together.
+    """Return sigma, the root mean square prediction error of models and forest, averaged with their weights.
 
     w (M,) are the weights of the models, and `share` is that of the forest.
     """
@@ -75,9 +75,11 @@ def sigma_with_trees(state, forest, w, share):
 
 @compiled
 def survey_with_trees(state, forest, rows, slots):
-    """Return the means (K,) and widths (K,) that models and forest predict, and the factor of widths in rewards.
+    """Return means (K,), widths (K,), and the factor that turns widths into units of rewards.
 
-    `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models.
+    A mean is the weighted average of the predictions of the models in `state` and of the forest. Widths are those of
+    the models. `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms'
+    models.
     """
     found, places = raw_weights(state), places_of(state, slots)
     w = scale_weights(found[0])

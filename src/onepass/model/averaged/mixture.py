@@ -79,7 +79,7 @@ from onepass.model.averaged.sketches import (
     sparse_row,
 )
 from onepass.model.averaged.span import WIDE
-from onepass.model.averaged.view import SPARSE, View, embedded, no_view, view_fits, width
+from onepass.model.averaged.view import SPARSE, View, embed_from, embedded, no_view, view_fits, width
 
 TRUST = 0.1  # of the evidence: 1 settles too early on one model (docs/recommended_defaults.md)
 HUMBLE = 0.1  # prior weight of the models without kernel that were added for noise; .3: better in noise, worse without
@@ -183,8 +183,9 @@ def asked(plan, sketched, m):
 def raw_weights(state):
     """Return the weights (M,) of the models before they are normalized, the least loss, and the least error.
 
-    `state` is the `Mixture`. The error of a model is its sum of e^2 / (1 + h) in `scores`. Models that predict badly
-    have weight 0.
+    `state` is the `Mixture`. The error of a model is its sum of e^2 / (1 + h) in `scores`. Its loss is n log(error /
+    least error) / 2 after n rows, plus half its sum of log(1 + h). Its weight is its prior weight times exp(-c (loss -
+    least loss)) with a constant c. Weights below 0.05 times the largest one are set to 0.
     """
     n, smallest, least = max(float(state.counts[KNOWN]), 1.0), np.inf, np.inf
     plan, sketched, losses = state.plan, state.sketches.root.shape[1] > 0, np.zeros(state.plan.shape[0])
@@ -209,7 +210,7 @@ def raw_weights(state):
 
 @compiled
 def tiny_of(state):
-    """Return a number so small that squared prediction errors of this size count as 0, in the square of rewards.
+    """Return a number so small that squared prediction errors of this size count as 0, in squared units of rewards.
 
     It is in proportion to the squared spread of the rewards of the `Mixture` in `state`.
     """
@@ -220,7 +221,7 @@ def tiny_of(state):
 def weights(state):
     """Return the weights (M,) by which the predictions of the M models of the `Mixture` in `state` are averaged.
 
-    They sum to 1, and models that predict badly have weight 0.
+    They sum to 1. Models with less than 0.05 times the largest weight have weight 0.
     """
     w, _, _ = raw_weights(state)
     return scale_weights(w)
@@ -236,7 +237,7 @@ def scale_weights(w):
 def weights_of_widths(w):
     """Return the weights (M,) by which the models' widths are averaged, given the weights w (M,) of their predictions.
 
-    Models whose weight is near the largest one keep it, the others get 0, and the sum is scaled to 1.
+    Models with at least 0.3 times the largest weight keep their weight, the others get 0, and the sum is scaled to 1.
     """
     v = np.where(w >= BELIEVED * w.max(), w, 0.0)
     return v / max(v.sum(), TINY)
@@ -271,10 +272,23 @@ def features(phi, start, n, constant):
 def unit_of(state, w):
     """Return the factor by which all widths are multiplied, so that they are in units of rewards.
 
-    The factor is the typical prediction error, averaged with the models' weights w (M,), but at least a fixed fraction
-    of the spread of rewards. `state` is the `Mixture`.
+    The factor is the models' root mean square prediction error, averaged with their weights w (M,), but at least a
+    fixed fraction of the spread of rewards, their median absolute deviation. `state` is the `Mixture`.
     """
     return max(sigma_of(state, w), SHARE * state.rewards.numbers[SPREAD])
+
+
+@compiled
+def first_feature(plan, w, view):
+    """Return the index of the first feature of feature map number `view` that a model with a weight above 0 has.
+
+    w (M,) are the weights of the models, and `plan` (M, 3) holds each model's feature map and first feature.
+    """
+    found = -1
+    for m in range(w.size):
+        if w[m] > 0.0 and plan[m, SEES] == view and (found < 0 or plan[m, START] < found):
+            found = plan[m, START]
+    return max(found, 0)
 
 
 @compiled
@@ -291,7 +305,7 @@ def cut(square, norm, learned):
     """Return the squared width of an arm, reduced because every row counts as a little information in all directions.
 
     `square` is the squared width, `learned` the number of rows of the arm, and `norm`, above 0, the squared norm of the
-    features.
+    features. The result is square / (1 + c learned square / norm) with a small constant c.
     """
     return square / (1.0 + ANYWHERE * learned * square / norm)
 
@@ -374,8 +388,10 @@ def survey(state, rows, slots):
 def survey_models(state, rows, slots, w):
     """Return the means and widths (K,) that models with weights w (M,) predict for K arms.
 
+    Means are averaged. A width is the root of the average of squared widths, by `weights_of_widths`.
+
     `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models in
-    `state`, the `Mixture`, and -1 for arms that count as unknown.
+    `state`, the `Mixture`, and -1 for unknown arms, which get the mean and width of the prior.
     """
     if state.sketches.root.shape[1] > 0:
         return survey_sketches(state, rows, slots)
@@ -389,7 +405,7 @@ def survey_models(state, rows, slots, w):
                 n, reg, wide = state.plan[m, SIZE], state.settings[m, REG], state.settings[m, STRETCH]
                 if w[m] > 0.0 and state.plan[m, SEES] == view:
                     if phi.size == 0:
-                        phi = embedded(state.views[view], rows[i])
+                        phi = embed_from(state.views[view], rows[i], first_feature(state.plan, w, view))
                     own = features(phi, state.plan[m, START], n, state.settings[m, CONSTANT])
                     norm = unknown(own, 1.0)
                     for a in range(first, last):
@@ -413,7 +429,7 @@ def survey_sketches(state, rows, slots):
     """Return predicted means and widths (K,) of K arms with sketches.
 
     `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches in
-    `state`, the `Mixture`, and -1 for unknown arms.
+    `state`, the `Mixture`, and -1 for unknown arms, which get the mean and width of the prior.
     """
     reg, wide = state.settings[SPARSE_MODEL, REG], state.settings[SPARSE_MODEL, STRETCH]
     means, widths = np.full(slots.size, prior(state.rewards)), np.zeros(slots.size)
@@ -443,7 +459,10 @@ def add_score(scores, m, e, h):
 
 @compiled
 def best_without_drift(state):
-    """Return the index of the model in the `Mixture` with the smallest errors, among those that forget nothing."""
+    """Return the index of the model in use with the smallest sum e^2 / (1 + h), among those that forget nothing.
+
+    `state` is the `Mixture`, whose `scores` hold these sums.
+    """
     found, least, sketched = 0, np.inf, state.sketches.root.shape[1] > 0
     for m in range(state.plan.shape[0]):
         still = asked(state.plan, sketched, m) and state.settings[m, DRIFT] == 0.0
@@ -456,8 +475,9 @@ def best_without_drift(state):
 def improve(state, slot, x, now, reward):
     """Let every model of an arm learn a reward for the row x (d,) in round `now`.
 
-    `slot` is the index of the arm's models in `state`, the `Mixture`. Returns the prediction error, the squared width
-    and the index of one model: the best so far among those that forget nothing.
+    `slot` is the index of the arm's models in `state`, the `Mixture`, whose arrays are changed in place. Returns three
+    numbers of the model that was best so far among those that forget nothing: its prediction error and its squared
+    width, both before it learns the reward, and its index.
     """
     best, error, spread, beyond = best_without_drift(state), 0.0, 0.0, 0.0
     level, numbers, tails = prior(state.rewards), state.rewards.numbers, state.tails[slot]
@@ -569,9 +589,10 @@ def learn_again(state, first, last):
 
 
 def begun_mixture(dim: int, room: int, reg: float) -> Mixture:
-    """Return the state of averaged models that have learned nothing; no model is used yet.
+    """Return the state of averaged models that have learned nothing; the plan of models to use is still empty.
 
-    `dim` is the number of columns, `room` the number of first rows to store, and `reg` the ridge penalty.
+    `dim` is the number of columns, `room` the number of first rows that models which begin later learn, and `reg` the
+    ridge penalty.
     """
     count = len(MODELS)
     return Mixture(

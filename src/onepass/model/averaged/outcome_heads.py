@@ -247,7 +247,10 @@ def replay_buffer(state, heads):
 
 
 def init_heads(count: int, dim: int, room: int) -> OutcomeHeads:
-    """Return the parameters of `count` outcomes that have learned nothing; the buffer has room for `room` rows."""
+    """Return the parameters of `count` outcomes that have learned nothing; the buffer has room for `room` rows.
+
+    `dim` is the number of columns of a row.
+    """
     return OutcomeHeads(
         theta=zeros(0, count, 0, dtype=np.float32),
         noise=zeros(count, len(LINEAR)),
@@ -318,10 +321,10 @@ def erase_heads(heads: OutcomeHeads, slot: int) -> None:
 
 
 def widen_heads(heads: OutcomeHeads, state: Mixture, fills: np.ndarray) -> OutcomeHeads:
-    """Return the parameters of outcomes after new columns were added to the rows.
+    """Return the outcome heads after new columns were added to the rows.
 
-    `state` is the state of the averaged models before, and `fills` are the values that earlier rows have in the new
-    columns (new_columns.py).
+    `state` is the state of the averaged models without these columns, and `fills` are the values that earlier rows have
+    in the new columns (new_columns.py).
     """
     before = state.rows.shape[1]
     grown, parts, t = np.float32(np.sqrt((before + len(fills) + 1.0) / (before + 1.0))), [], 0

@@ -47,13 +47,15 @@ COUNTS, SUMS, LENGTHS = range(3)  # rows of an arm's tails, (3, SIZES)
 def note_size(tails, reward, middle, most, learned):
     """Count a reward of an arm by its size class, and return the class and the limit at which the reward is clipped.
 
-    - tails (3, 12): statistics of the arm, updated in place. For each size class they are the number of rewards, the
-      sum of what clipping removed, and the sum of the absolute values of what clipping removed.
+    - tails (3, 12): statistics of the arm, updated in place. For each of the size classes 1 to 12 they are the number
+      of rewards, the sum of what clipping removed, and the sum of the absolute values of what clipping removed.
     - middle: median of all rewards.
-    - most: basic limit of the distance from the median; 0 for none.
+    - most: basic limit of the distance from the median; with 0 the result is class 0 and limit 0, which means no
+      clipping.
     - learned: number of rows of the arm.
 
-    A reward of class k deviates from the median by more than 8^(k - 1) basic limits.
+    A reward of class 0 lies within the basic limit. A reward of class k deviates from the median by more than 8^(k - 1)
+    and at most 8^k basic limits; class 12 holds all larger ones, too.
     """
     if most == 0.0:
         return 0, 0.0
@@ -70,8 +72,9 @@ def note_size(tails, reward, middle, most, learned):
 def clip_of(tails, most, learned):
     """Return how far an arm's reward may lie from the median before it is clipped.
 
-    `tails` (3, 12) are the arm's statistics of clipped rewards, and `learned` is its number of rows. `most` is the
-    basic limit of the distance.
+    The result is the basic limit `most`, or `most` times a power of 8 if rewards that far away have come so often that
+    models learn them whole (see the top of this module). `tails` (3, 12) holds the arm's statistics by size class, as
+    `note_size` describes them, and `learned` is the arm's number of rows.
     """
     above, signs, near, agree = 0.0, 0.0, 0.0, 0.0
     for k in range(SIZES, 0, -1):
@@ -108,7 +111,8 @@ def add_cut(tails, size, cut):
 def tail_of(tails, learned):
     """Return the mean of what clipping removed from an arm's rewards, 0 unless such rewards recur.
 
-    `tails` (3, 12) are the arm's statistics of clipped rewards, and `learned` is its number of rows.
+    The mean is over all `learned` rows of the arm, and is smaller if clipping removed parts of both signs. `tails` (3,
+    12) holds the arm's statistics by size class, as `note_size` describes them.
     """
     above, near = 0.0, 0.0
     for k in range(SIZES, 0, -1):
@@ -148,7 +152,7 @@ def has_many_repeats(repeats, learned, known, arms):
 
 @compiled
 def has_paid(tails):
-    """Return True if an arm has had a reward far from the median, of size class 2 or more.
+    """Return True if an arm has had a reward of size class 2 or more: over 8 basic limits from the median.
 
     `tails` (3, 12) are the arm's statistics of clipped rewards by size class.
     """

@@ -77,11 +77,13 @@ FIELDS = (
 class Remaking(NamedTuple):
     """State of the work of building feature maps (views) and models again from the first rows, in small steps.
 
-    - progress (7,): number of rows used; stage of the work; number of rows or columns processed for the current map;
-      next row to be learned again; largest numbers of landmarks, of main directions and of rows of a sketch.
-    - fold (k, d): main directions of the rows processed so far, or the ranked columns of all rows.
+    - progress (7,): number of rows used; stage of the work (0 to 2: the map that is built, 3: all maps are built, 4:
+      rows are learned again); number of rows or columns processed for the current map; next row to be learned again;
+      largest numbers of landmarks, of main directions and of rows of a sketch.
+    - fold (k, d): for maps of wide rows, k main directions of the rows processed so far. For the map on ranks, the
+      normal scores of the ranks (`rank_columns`) of all k rows, in the columns processed so far.
     - added (2, n): values in earlier rows, and scales, of columns that were created during the work. They are appended
-      at its end.
+      to the rows and maps when the work ends.
 
     The other fields are those of `Mixture`. They are used once all maps are built.
     """
@@ -103,12 +105,12 @@ class Remaking(NamedTuple):
 
 
 def spare(warm_up: int) -> int:
-    """Return how many rows are stored in addition to the rows of the warm-up."""
+    """Return how many rows are stored in addition to the `warm_up` rows of the warm-up."""
     return 16 + warm_up // 4
 
 
 def is_due(seen: int, warm_up: int) -> bool:
-    """Return True if the feature maps are rebuilt after `seen` rows: at powers of 2, and at the end of the warm-up."""
+    """Return True if the feature maps are rebuilt after `seen` rows: at powers of 2, and after `warm_up` rows."""
     return seen & (seen - 1) == 0 or seen == warm_up
 
 
@@ -220,8 +222,8 @@ def row_cost(models: Mixture | Remaking) -> int:
 def begun_rows(made: Mixture, first: int, most: float) -> int:
     """Return the index after the last stored row, from `first` on, that can be learned again at the cost `most`.
 
-    At least 8 rows are taken, whatever they cost. The models of the rows' arms are initialized in `made`, which
-    costs as much as learning a row.
+    The cost is in elementary operations, as in `row_cost`. At least 8 rows are taken, whatever they cost. The models of
+    the rows' arms are initialized in `made`, which costs as much as learning a row.
     """
     cost, last, known = row_cost(made), first, made.last.tolist()
     for arm in made.arms[first : made.counts[CLOCK]].tolist():

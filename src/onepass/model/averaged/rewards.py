@@ -147,7 +147,9 @@ def has_many_values(rewards):
 def prior(rewards):
     """Return the mean reward that is assumed for an arm of which nothing is known.
 
-    `rewards` are the statistics of all rewards (`Rewards`).
+    It is the mean over arms if rewards have many values. Otherwise it is the smaller of the two most frequent values;
+    if all rewards were equal so far, it is their value or 0, whichever is smaller. `rewards` are the statistics of all
+    rewards (`Rewards`).
     """
     numbers = rewards.numbers
     if has_many_values(rewards):

@@ -100,8 +100,8 @@ def begin_sketch(sketches, slot, reg):
 def sparse_row(view, x):
     """Return the sparse part of the features of a row x, as indices and values, and the features' squared norm.
 
-    The features are s - m with a sparse s and a constant m, and the norm is ||s - m||^2. `view` is the feature map
-    (view.py), which holds the centers and scales of the columns.
+    The features are s - m with a sparse s and a constant m, and the squared norm is ||s - m||^2. `view` is the feature
+    map (view.py), which holds the centers and scales of the columns.
     """
     dim, scale, count, shared, common = x.size, view.numbers[1], 1, 0.0, 0.0
     for j in range(dim):
@@ -180,8 +180,10 @@ def state_of(sketches, slot, reg):
 def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
     """Learn one reward of an arm; return the clipped prediction error, the squared width and the amount clipped.
 
-    phi (d + 1,) holds the features s - m, and middle (d + 1,) the scaled mean row m. `slot` is the index of the arm,
-    and `reg` the ridge penalty. `bound` is the limit of the error in units of sqrt(1 + squared width); 0 means none.
+    phi (d + 1,) holds the features s - m of a row: s are its scaled columns and the constant feature, and middle (d +
+    1,) is the scaled mean row m, 0 for the constant. Products of `middle` with the model are stored again, for fast
+    predictions. `sketches` is changed in place. `slot` is the index of the arm, and `reg` the ridge penalty. `bound` is
+    the limit of the error in units of sqrt(1 + squared width); 0 means none.
     """
     state, theta, aside = state_of(sketches, slot, reg), sketches.theta[slot], sketches.aside[slot]
     direction = solve_in(state.space, phi)

@@ -112,12 +112,24 @@ def width(view):
 @compiled
 def embedded(view, x):
     """Return the features of a row x (d,) in float32: N kernel features, the linear features, and a constant."""
+    return embed_from(view, x, 0)
+
+
+@compiled
+def embed_from(view, x, first):
+    """Return the features of a row x (d,) as `embedded` does, but all N kernel features are 0 if `first` is above 0.
+
+    `first` is the index of the first feature that is needed. Kernel features take N^2 / 2 steps, others d.
+    """
     (count, across), dim, z = view.landmarks.shape, width(view), seen(view, x)
-    phi, near = np.empty(count + dim + 1, np.float32), np.empty(count, np.float32)
+    phi = np.zeros(count + dim + 1, np.float32)
     scale, precision = view.numbers[1], np.float32(view.numbers[2])
     for j in range(dim):
         phi[count + j] = z[j] * scale
     phi[count + dim] = 1.0 / np.sqrt(x.size + 1.0)
+    if first > 0:
+        return phi
+    near = np.empty(count, np.float32)
     for i in range(count):
         square, landmark = np.float32(0.0), view.landmarks[i]
         for j in range(across):
@@ -180,9 +192,13 @@ def raw_alone(rows: np.ndarray) -> tuple[View, View, View]:
 
 
 def rank_columns(view: View, rows: np.ndarray, varies: np.ndarray, first: int) -> tuple[View, np.ndarray]:
-    """Return the feature map on ranks, extended by 64 columns from `first` on, and their scores (n, 64).
+    """Return the feature map `view` with the functions of up to 64 more columns, and the columns' scores (n, m).
 
-    - rows (n, d): the rows to rank.
+    The map on ranks has for each column a function that turns a value into the normal score of its rank among the n
+    rows, the standard normal quantile. The m columns have the indices `first` to `first` + 63, or to d - 1 if fewer are
+    left. Columns before `first` keep their functions.
+
+    - rows (n, d): the rows among which values are ranked.
     - varies (d,): False for constant columns, which get score 0.
     """
     block = slice(first, first + AT_ONCE)

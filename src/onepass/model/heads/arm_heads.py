@@ -36,7 +36,7 @@ from onepass.foundation.rw_lock import reading
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.contract import Batch, Model, Request, Sides, check_finite_parameter, rows_of_slots
 from onepass.model.feature_pipeline import FeaturePipeline
-from onepass.model.half_life import ForgettingClock, check_forgets, make_clock, synchronize
+from onepass.model.half_life import ForgettingClock, check_forgets, make_clock, restore_if_refused, synchronize
 from onepass.model.merge import Parts, check_mergeable
 from onepass.model.names import check_hashable, name_list
 from onepass.model.weights import SIGNS, Weights, request_rows, sides_of
@@ -270,8 +270,7 @@ class ArmHeads(Model):
     ) -> Self:
         if nu is not None:
             raise ValueError("nu must be None for arms that share a design: ridge regression uses no noise scale")
-        if time is not None or self._age.clock is not None:
-            self._age.ticks_to(time)  # refuses a missing time before the feature map has learned
+        self._age.check_time(time)  # before the feature map has learned
         z = np.ascontiguousarray(self._pipeline.advance(batch.rows))
         every = slice(0, len(z))
         for span in [every] if self._age.clock is None else self._age.spans(len(z), time, self._forget):
@@ -319,10 +318,11 @@ class ArmHeads(Model):
         every: list[Self] = [self, other] if since is None else [self, other, since]
         for name, one in zip(("other", "since"), every[1:], strict=False):
             check_mergeable(self._parts(), one._parts(), name)
-        synchronize([one._age for one in every], [one._forget for one in every])
-        start = self.design.begin() if since is None else since._learned.design
-        difference = contract.subtract_start(other._learned.design, start)
-        design = contract.merge(states.copy(self._learned.design), difference)
+        with restore_if_refused(self):
+            synchronize([one._age for one in every], [one._forget for one in every])
+            start = self.design.begin() if since is None else since._learned.design
+            difference = contract.subtract_start(other._learned.design, start)
+            design = contract.merge(states.copy(self._learned.design), difference)
         for sign, one in zip((1.0, -1.0), every[1:], strict=False):
             here = one.arms if sign > 0.0 else [name for name in one.arms if self._index.find(name) != NONE]
             names = [name for name in here if one._index.find(name) != NONE]
@@ -379,6 +379,13 @@ class ArmHeads(Model):
         return twin
 
     def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         return {"design": self.design, "features": self.features, "half_life": self._age.clock}
 
     def contents(self) -> files.Contents:

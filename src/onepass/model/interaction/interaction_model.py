@@ -56,7 +56,8 @@ class InteractionModel(Model):
     """One linear model of the features of requests, of arms, and of all pairs of them.
 
     A context is a dictionary, or a row (dim,), which is read as {"x0": ..., "x1": ..., ...}. n decisions take a list of
-    dictionaries, a frame, or rows (n, 1, dim). Arms are {name: record or row}, names, or records without names.
+    dictionaries, a frame, or rows (n, 1, dim). Arms are names, {name: dictionary or row}, or a list of dictionaries if
+    they have no names.
 
     The model forgets nothing, except how good single arms are beyond their features. With p columns of requests and q
     columns of arms, memory is 80 p q bytes. The operations of a decision are the number of the request's terms times
@@ -68,8 +69,9 @@ class InteractionModel(Model):
         Feature map of requests. The model learns with a copy of it. The default has 256 columns and standardizes
         numbers.
     item : Records, default None
-        Feature map of arms. The model learns with a copy of it. The default has 256 columns, and 16 bands for each
-        number.
+        Feature map of arms. The model learns with a copy of it. The default has 256 columns with standardized numbers.
+        A number that takes 3 to 16 different values then also has a weight for each value (`bands=16`). A number with
+        more values has a linear effect only.
     recent : int, default 1000
         Number of arms, at least 1, for which the model also keeps how good the arm is beyond its features. It keeps
         this for the arms learned last.
@@ -256,7 +258,7 @@ class InteractionModel(Model):
         (_, user), (_, items, own) = request.each[i], request.arms
         return self._outcomes.predict(user, items, own), self._outcomes.deviations()
 
-    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> None:
+    def revise_outcomes(self, slot: tuple[Any, int], values: np.ndarray, expected: np.ndarray | None) -> bool:
         assert self._outcomes is not None
         decision, place = slot
         user, arms = check_evidence(decision)
@@ -268,6 +270,7 @@ class InteractionModel(Model):
             self._outcomes.update(row, values)
         else:
             self._outcomes.correct(row, values - expected)
+        return True
 
     def outcome_state(self) -> Any:
         return self._outcome_states
@@ -312,7 +315,8 @@ class InteractionModel(Model):
         -------
         dict
             "model" is "interaction". "weights" holds the weights of the priors that are averaged. "residual" is the
-            typical prediction error, the unit of exploration. "terms" lists the names learned of requests and of arms.
+            typical prediction error, the unit of exploration. "terms" holds two numbers: how many names of features of
+            requests and of arms have been learned.
         """
         weights, sigma = prior_weights(self._learned)
         by_prior = {f"{prior:g}": round(float(weight), 3) for prior, weight in zip(PRIORS, weights, strict=True)}
@@ -341,6 +345,13 @@ class InteractionModel(Model):
         return self.copy()
 
     def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         return {"context": self.context, "item": self.item, "recent": self.recent, "dim": self.dim}
 
     def contents(self) -> files.Contents:

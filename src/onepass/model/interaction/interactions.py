@@ -109,9 +109,9 @@ def rescale(state: InteractionState, users: list[tuple[int, float]], items: list
 
 @compiled
 def prior_weights(state):
-    """Return the weights (priors,) of the priors by how well they predict, and the scale of the prediction errors.
+    """Return the weights (priors,) of the priors by how well they predict, which sum to 1, and the scale of the errors.
 
-    `state` is the `InteractionState`. The scale is the root mean square error, averaged with the weights.
+    `state` is the `InteractionState`. The scale is the root mean square prediction error, averaged with the weights.
     """
     out, rows = np.ones(state.losses.size), state.totals[0]
     least = state.losses.min()

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -12,6 +13,7 @@ from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
 
 CELLS = 64  # of equal length on the scale
+NARROWEST = CELLS / float(np.finfo(float).max)  # length of an interval in units of the action: densities are finite
 POSITIONS = (np.arange(CELLS) + 0.5) / CELLS
 FACTS = {"action", "density", "half_width", "low", "high", "log", "demand", "cost"}  # features of an arm in a record
 
@@ -40,8 +42,8 @@ class Interval:
     Raises
     ------
     ValueError
-        If a number is not finite, `low` is not below `high`, `low` is not above 0 on a logarithmic scale, or `cost` is
-        not below `low`.
+        If a number is not finite, `low` is not below `high`, `low` is not above 0 on a logarithmic scale, `cost` is not
+        below `low`, or the interval is so narrow that densities are not finite numbers.
 
     Examples
     --------
@@ -77,10 +79,16 @@ class Interval:
         for name, value in (("low", low), ("high", high), ("log", bool(self.log)), ("demand", bool(self.demand))):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "cost", cost)
+        first, last = self.scale_range
+        if (last - first) * (low if self.log else 1.0) < NARROWEST:
+            raise ValueError(
+                "low and high must be farther apart, so that densities are finite numbers, got low = "
+                f"{quote(self.low)} and high = {quote(self.high)}"
+            )
 
-    @property
+    @cached_property
     def scale_range(self) -> tuple[float, float]:
-        """Ends of the interval on the scale: the actions, or their logarithms."""
+        """Ends of the interval on the scale, as actions or as their logarithms."""
         return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
 
     def position(self, action: Any) -> float:
@@ -113,7 +121,8 @@ class Interval:
         Parameters
         ----------
         position : float
-            A number from 0 to 1.
+            A number from 0, the position of `low`, to 1, the position of `high`. If `log` is True, equal steps of the
+            position multiply the action by equal factors.
 
         Returns
         -------
@@ -144,7 +153,10 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half the length of one of the 64 equal parts (cells) into which the interval's scale is divided."""
+        """Half the length of one of the 64 equal parts (cells) into which the interval's scale is divided.
+
+        The unit is the one of the scale: of the action, or of its logarithm if `log` is True.
+        """
         first, last = self.scale_range
         return (last - first) / (2.0 * CELLS)
 

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from onepass.exploration.contract import ArmStatistics, draws
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration
-from onepass.exploration.randomness import empty_normals, normals, uniform
+from onepass.exploration.randomness import NO_UNIFORMS, empty_normals, noise_once, normals, uniform
 from onepass.exploration.rule import Rule
+from onepass.exploration.slots import rank_and_fill_direct
 from onepass.exploration.thompson import SingleDrawThompson, Thompson
 from onepass.features.attribution import Terms
 from onepass.features.flatten import flatten_record
@@ -29,6 +30,7 @@ from onepass.features.records import Records
 from onepass.features.sparse_rows import SparseRows
 from onepass.foundation import check, files
 from onepass.foundation.check import quote
+from onepass.foundation.generic import compiled
 from onepass.foundation.registry import build, savable, to_plain
 from onepass.foundation.rw_lock import reading
 from onepass.model.contract import Batch, Choice, Model, Request, Side, Sides
@@ -97,6 +99,8 @@ class Cells(NamedTuple):
     - odds (K,): log odds of a sale before learning, used only with `demand`.
     - grid: True if the actions are the centres of the interval's 64 equal cells in order.
     - facts: description of the interval for a decision's record.
+    - margins (K,): the actions minus the interval's cost.
+    - names: the actions as a list of numbers.
     """
 
     interval: Interval
@@ -105,6 +109,8 @@ class Cells(NamedTuple):
     odds: np.ndarray
     grid: bool
     facts: dict[str, float]
+    margins: np.ndarray
+    names: list[float]
 
 
 def cells_of(interval: Interval, positions: np.ndarray, actions: Sequence[float], grid: bool) -> Cells:
@@ -114,7 +120,9 @@ def cells_of(interval: Interval, positions: np.ndarray, actions: Sequence[float]
     actions are the centres of the 64 equal cells of `interval` in order, and False for other actions.
     """
     facts = {name: float(value) for name, value in interval.params().items()} | {"half_width": interval.half_width}
-    return Cells(interval, np.array(actions), smooth_functions(positions), SURE - 2.0 * SURE * positions, grid, facts)
+    every, odds = np.array(actions), SURE - 2.0 * SURE * positions
+    names = every.tolist()
+    return Cells(interval, every, smooth_functions(positions), odds, grid, facts, every - interval.cost, names)
 
 
 @lru_cache(maxsize=64)
@@ -174,11 +182,19 @@ class IntervalModel(Model):
         records = Records(size=WIDTH, standardize=True) if context is None else context.copy()
         self._columns = Columns(records, [])
         self._posterior = SplinePosterior(1, interval.demand)
+        self._latest: tuple[Any, Cells] = None, grid_of(interval, interval)  # arms of a decision and their cells
         self.n_learned = 0
 
     # ---- decisions ----
 
     def _cells(self, arms: Any) -> Cells:
+        known, cells = self._latest
+        if known is not arms:  # the same object as before need not be looked up
+            cells = self._find_cells(arms)
+            self._latest = arms, cells
+        return cells
+
+    def _find_cells(self, arms: Any) -> Cells:
         if arms is None:
             return grid_of(self.interval, self.interval)
         if not isinstance(arms, Interval):
@@ -191,7 +207,7 @@ class IntervalModel(Model):
         cells = self._cells(arms)
         single, records = (True, [{}]) if context is None else requests_of(context, None)
         terms = [flatten_record(record) for record in records]
-        return Request(cells.actions.tolist(), CELLS, single, self._rows(terms), cells, terms)
+        return Request(cells.names, CELLS, single, self._rows(terms), cells, terms)
 
     def _rows(self, terms: list[dict[str, float]]) -> list[np.ndarray]:
         return self._columns.rows(self._columns.records.pairs_of_terms(terms))
@@ -206,31 +222,47 @@ class IntervalModel(Model):
         return Request(actions, len(actions), True, self._rows([terms]), cells, [terms])
 
     def predict(self, request: Request, i: int, rule: Rule, rng: np.random.Generator, pairs: int) -> ArmStatistics:
+        return self._predict(request, i, rule, normals(rng, pairs * KEPT) if pairs else NO_UNIFORMS)
+
+    def choose(
+        self, request: Request, i: int, rule: Rule, rng: np.random.Generator, eligible: np.ndarray, k: int, greedy: bool
+    ) -> Choice:
+        drawn, uniforms = noise_once(rule.pairs, KEPT, rng, k)
+        seen = self._predict(request, i, rule, drawn)
+        places, p, scores = rank_and_fill_direct(rule.rule, seen, eligible, uniforms, greedy, rule.code)
+        return places, p, scores, seen.means, seen.widths
+
+    def _predict(self, request: Request, i: int, rule: Rule, drawn: np.ndarray) -> ArmStatistics:
+        """Compute the statistics of all cells in decision `i`; `drawn` holds 8 standard normals per pair of draws."""
         cells: Cells = request.arms
         mean, covariance = self._posterior.moments(request.each[i])
-        beta, samples, widths = _multiplier(rule), empty_normals(request.size), np.zeros(request.size)
+        beta, widths, pairs = _multiplier(rule), np.zeros(request.size), drawn.size // KEPT
+        samples = empty_normals(request.size)
         if rule.widths:
             widths = np.sqrt(np.maximum(((cells.psi @ covariance) * cells.psi).sum(axis=1), 0.0))
-        curves = mean[None]
+        curves = np.empty((KEPT, 1 + 2 * pairs)).T
+        curves[0] = mean
         if pairs:
             size = beta * CALMER if self.interval.demand else beta
-            shifts = (self._posterior.root(covariance) @ (size * normals(rng, (KEPT, pairs)))).T
-            curves = np.concatenate([curves, mean + shifts, mean - shifts])[: draws(rule.rule) + 1]
-        values = curves @ cells.psi.T
+            shifts = (self._posterior.root(covariance) @ (size * drawn.reshape(KEPT, pairs))).T
+            np.add(mean, shifts, out=curves[1 : pairs + 1])
+            np.subtract(mean, shifts, out=curves[pairs + 1 :])
+        values = curves[: rule.draws + 1] @ cells.psi.T
         if self.interval.demand:
-            margins = cells.actions - cells.interval.cost
             rates = _demand(values, cells)
             if rule.widths:
-                widths *= margins * rates[0] * (1.0 - rates[0])
-            values = rates * margins
+                widths *= cells.margins * rates[0] * (1.0 - rates[0])
+            values *= cells.margins
         if pairs:
             samples = values[1:]
+        every = np.empty(request.size)
+        every.fill(beta)
         noise = float(self._posterior.noise[0]) ** 0.5
         return ArmStatistics(
             means=values[0],
             widths=widths,
             samples=samples,
-            beta=np.full(request.size, beta),
+            beta=every,
             residual=noise,
             rounds=self.n_learned,
         )
@@ -243,7 +275,7 @@ class IntervalModel(Model):
             names[place] = action
             density = cells.interval.density(action, float(found[1][slot, place]))
             facts.append({"action": action, "density": density, **cells.facts})
-        return request._replace(names=names, given=(request.given, facts))
+        return Request(names, request.size, request.single, request.each, cells, (request.given, facts))
 
     def evidence(self, request: Request, i: int, places: np.ndarray) -> Any:
         terms, facts = request.given
@@ -298,7 +330,7 @@ class IntervalModel(Model):
         self.at(time)
         values = rewards.tolist()
         if self.interval.demand:
-            values = [_sales(y, margin) for y, (_, _, margin) in zip(values, batch.rows, strict=True)]
+            values = [count_sales(y, margin) for y, (_, _, margin) in zip(values, batch.rows, strict=True)]
         whole = self.copy() if batch.size > 1 else None
         try:
             for (terms, position, _), y in zip(batch.rows, values, strict=True):
@@ -330,7 +362,7 @@ class IntervalModel(Model):
         scale = np.ones(len(places))
         if self.interval.demand:
             rates = _demand((cells.psi @ (x @ weights))[None], cells)[0][places]
-            margins = cells.actions[places] - cells.interval.cost
+            margins = cells.margins[places]
             means, scale = margins * rates, margins * rates * (1.0 - rates)
         rows = [size * np.outer(x, each).reshape(-1) for size, each in zip(scale, psi, strict=True)]
 
@@ -380,6 +412,13 @@ class IntervalModel(Model):
         return self.copy()
 
     def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         return {"interval": to_plain(self.interval), "context": self._columns.records}
 
     def contents(self) -> files.Contents:
@@ -409,20 +448,35 @@ def _multiplier(rule: Rule) -> float:
 
 
 def _demand(values: np.ndarray, cells: Cells) -> np.ndarray:
-    """Return the probabilities of a sale (n, K) at K prices, for n functions g with the values (n, K).
+    """Replace n functions g with the values (n, K) by the probabilities of a sale at K prices, and return these.
 
     The log odds are g plus the known odds in `cells`. On a grid of prices the probability at a price is the largest of
     all prices from there on: whoever buys at a price buys at a lower one, too. So it falls as the price rises, and
     prices that have not been tried are not taken for bad ones.
     """
-    odds = values + cells.odds
-    if cells.grid:
-        falling = odds[:, ::-1]
-        np.maximum.accumulate(falling, axis=1, out=falling)
-    return np.asarray(1.0 / (1.0 + np.exp(np.minimum(-odds, LARGEST))))
+    _add_odds(values, cells.odds, cells.grid)
+    np.exp(values, out=values)
+    values += 1.0
+    np.divide(1.0, values, out=values)
+    return values
 
 
-def _sales(reward: float, margin: float) -> float:
+@compiled
+def _add_odds(values: np.ndarray, odds: np.ndarray, falling: bool) -> None:
+    """Replace values (n, K) of functions g by log odds against a sale, at most `LARGEST`.
+
+    If `falling`, the log odds of a sale at an action are the largest from there on.
+    """
+    for i in range(values.shape[0]):
+        most = -np.inf
+        for a in range(values.shape[1] - 1, -1, -1):
+            found = values[i, a] + odds[a]
+            if not falling or found > most or found != found:
+                most = found
+            values[i, a] = LARGEST if -most > LARGEST else -most
+
+
+def count_sales(reward: float, margin: float) -> float:
     """Return the number of sales, from 0 to 1, that a reward stands for: reward / margin.
 
     `margin` is the action minus the cost of a sale. Raises ValueError if the quotient is not from 0 to 1.

@@ -97,7 +97,8 @@ class Fit(NamedTuple):
 class SplinePosterior:
     """Posterior of a function g(x, t) of a context x and an action's position t: rewards, or log odds of a sale.
 
-    g is a sum over columns of x times splines of t. `columns` is the number of columns of x, including the constant.
+    The position t on the interval's scale is from 0 to 1. g(x, t) = sum_ij theta_ij x_i s_j(t), where s_j are splines
+    and theta are the weights that are learned. `columns` is the number of columns of x, including the constant.
     `demand` is True to learn targets in [0, 1] as probabilities of a sale.
     """
 
@@ -270,7 +271,10 @@ class SplinePosterior:
 
     @staticmethod
     def allows(choice: np.ndarray) -> bool:
-        """Return True if the three numbers in `choice` are valid indices on the grids of the prior's parameters."""
+        """Return True if the three numbers in `choice` are valid indices on the grids of the prior's parameters.
+
+        The parameters are its scale, the strength of interactions with the context, and the smoothness.
+        """
         return all(0 <= place < len(grid) for place, grid in zip(choice.tolist(), GRIDS, strict=True))
 
     # ---- predictions ----
@@ -279,7 +283,9 @@ class SplinePosterior:
         """Return mean (8,) and covariance (8, 8) of the weights of the splines in the context x (columns,)."""
         mean = x @ self.theta.reshape(self.columns, KEPT)
         first = (x @ self.inverse.reshape(self.columns, -1)).reshape(KEPT, self.columns, KEPT)
-        return mean, self.noise[0] * (x @ first)
+        covariance = x @ first
+        covariance *= float(self.noise[0])
+        return mean, covariance
 
     def root(self, covariance: np.ndarray) -> np.ndarray:
         """Return a matrix L (8, 8) with L L^T = `covariance`, up to rounding.
@@ -287,7 +293,8 @@ class SplinePosterior:
         It is lower triangular, the Cholesky factor, unless the Cholesky factorization fails.
         """
         matrix = covariance.copy()
-        matrix.flat[:: KEPT + 1] += 1e-10 * covariance.trace()
+        diagonal = matrix.reshape(-1)[:: KEPT + 1]
+        diagonal += 1e-10 * float(np.add.reduce(diagonal))
         root, failed = _potrf(matrix, lower=1, clean=1, overwrite_a=1)
         if not failed:
             return np.asarray(root)

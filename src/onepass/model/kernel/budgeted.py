@@ -68,9 +68,10 @@ class Budget:
     oversampling : float, default 10.0
         Factor q, above 0. A played point with variance sigma^2, in units of reg, joins with probability min(1, q
         sigma^2). So a new dictionary has about q times `effective_dimension` points, and at least one. Further points
-        join until the next drawing. Theorem 3.1 of the paper bounds variances and sizes. It needs the q of
-        `bkb_oversampling`, ``staleness=1``, ``redundancy=0`` and ``incremental=False``. A far smaller q is enough in
-        practice: `KernelModel.variance_factor` returns a proven factor for the present dictionary.
+        join until the next drawing. Theorem 3.1 of Calandriello et al. (2019), the paper on BKB, bounds variances and
+        sizes. It needs the q of `bkb_oversampling`, ``staleness=1``, ``redundancy=0`` and ``incremental=False``. A far
+        smaller q is enough in practice: `KernelModel.variance_factor` returns a proven factor for the present
+        dictionary.
     staleness : float, default 2.0
         Factor, at least 1. When variances may have fallen by this factor, a new dictionary is drawn. 1 is the paper's
         algorithm: a round then costs O((A + u) m^2) for A arms, u distinct points played and m points in the
@@ -250,10 +251,11 @@ class BudgetedPosterior(KernelPosterior):
             return uniforms(self.coins, len(plays)) < -np.expm1(plays * np.log1p(-chance))
 
     def _keeps_dictionary(self, chosen: np.ndarray, place: int) -> bool:
-        """Return True if the dictionary of the points `chosen`, just drawn, counts as the present one.
+        """Return True if the present dictionary stays in place of a new one, of the points `chosen` just drawn.
 
-        `place` is the index of the point played. The played point and redundant points do not count, nor, if
-        `staleness` is above 1, a few points that may stay: more points than were drawn are no less accurate.
+        `place` is the index of the point played. It stays if all points drawn are in it, except the played point and
+        redundant points. If `staleness` is 1, it must hold no other points. Otherwise a few other points may stay,
+        because more points than were drawn are no less accurate.
         """
         s = self.state
         members, drawn, there = s.members[: s.n_rows], *np.zeros((2, s.size), np.bool_)

@@ -75,7 +75,7 @@ def table_variances(kernel: Kernel, state: KernelState) -> np.ndarray:
 
 
 def kernel_matrix(kernel: Kernel, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return k(x, y) (n, m) of points x (n, dim) and y (m, dim), after a check of the values."""
+    """Return k(x, y) (n, m) of points x (n, dim) and y (m, dim). Raises ValueError unless all are finite."""
     return check_kernel_values(kernel, kernel.gram(x, y) if len(x) else np.empty((0, len(y))))
 
 

@@ -33,9 +33,9 @@ ROUNDING = 1e-13  # of k(x, x): what a posterior variance loses to the subtracti
 
 @compiled
 def replay(state, member, reward, reg):
-    """Update the exact posterior by a further reward of a point that has been played before.
+    """Update the exact posterior, in place, by a further reward of a point that has been played before.
 
-    `state` is the `KernelState` of the posterior, changed in place. `member` is the index of the point's row in its
+    `state` is the `KernelState` of the posterior. `member` is the index of the point's row in its
     matrices, and `reg` the variance of the noise.
     """
     used, place = int(state.tally[USED]), state.members[member]
@@ -73,11 +73,16 @@ def covariance_of(state, row):
 
 @compiled
 def play_new(state, row, covariance, weights, own, place, reward, reg):
-    """Learn the first reward of the stored point with index `place`, which adds a row to the posterior's matrices.
+    """Learn the first reward of the stored point with index `place`: add its row to the posterior, in place.
 
-    `state` is the `KernelState` of the posterior, which must have room. row (points,) is the kernel between the point
-    and all stored points, and `covariance` (points,) and `weights` are the results of `covariance_of` for it. `own` is
-    the point's posterior variance, and `reg` the variance of the noise.
+    - state: `KernelState` of the posterior, which must have room for a row.
+    - row (points,): kernel between the point and all stored points.
+    - covariance (points,): posterior covariance of the point with all stored points, by `covariance_of`.
+    - weights (used,): (K_U + reg N^-1)^-1 k_U of the point, over the points U played so far, by `covariance_of`.
+    - own: posterior variance of the point.
+    - place: index of the point among the stored points.
+    - reward: the reward.
+    - reg: variance of the noise.
     """
     used, s = weights.size, np.sqrt(own + reg)
     for i in range(used):
@@ -188,12 +193,11 @@ class ExactPosterior(KernelPosterior):
 
 
 def root_of(gram: np.ndarray, prior: np.ndarray | None = None) -> np.ndarray:
-    """Return a root F (r, n) of a positive semi-definite matrix: F^T F = gram (n, n), up to 1e-9 of a diagonal entry.
+    """Return a root F (r, n) of a positive semi-definite matrix: F^T F = gram (n, n).
 
-    r is the numerical rank of `gram`, at least 1.
-
-    If `gram` is the difference between a matrix with the diagonal prior (n,) and another one, parts below 1e-13 of
-    the prior are dropped as rounding.
+    Diagonal entries are met up to 1e-9 of their size. r is the numerical rank of `gram`, at least 1. `gram` may be a
+    difference of two matrices, the first of which has the diagonal `prior` (n,). Then what is below 1e-13 of the prior
+    on the diagonal is dropped, because it is rounding.
     """
     own = np.diagonal(gram)
     least = NONE if prior is None else np.maximum(ROUNDING / IN_SPAN * prior, NONE)

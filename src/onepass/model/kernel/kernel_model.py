@@ -10,7 +10,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from onepass.exploration.confidence_width import Theory
-from onepass.exploration.contract import ArmStatistics, draws
+from onepass.exploration.contract import ArmStatistics
 from onepass.exploration.exploration import Exploration
 from onepass.exploration.randomness import empty_normals
 from onepass.exploration.residual_scale import Tally, check_tally, count_deviation, pool, residual
@@ -61,7 +61,9 @@ class KernelModel(Model):
     kernel : Kernel, scikit-learn kernel or callable k(X, Y), default None
         The kernel, see `onepass.features.kernels`. The default is Matern 5/2 with the median distance of the arms.
     reg : float, default 0.01
-        Variance of the noise, above 0, if the kernel is the covariance of f.
+        Variance of the noise, above 0, if the kernel is the covariance of f. If k(x, x) = 1, divide it by the prior
+        variance of f. If rewards are normalized, both variances are of normalized rewards. `fit_after` replaces `reg`
+        by a fitted value.
     budget : Budget, default None
         Rules for a dictionary of some points. By default the posterior is exact, on all points played.
     normalize : bool, default None
@@ -131,7 +133,7 @@ class KernelModel(Model):
 
     @property
     def reg(self) -> float:
-        """Variance reg of the noise that the model assumes; after a fit, the fitted one."""
+        """Value in use of the argument `reg`; after a fit, the fitted one."""
         return self._posterior.reg
 
     @property
@@ -182,7 +184,7 @@ class KernelModel(Model):
 
     @reading
     def posterior(self, rows: Any = None) -> Posterior:
-        """Return means, variances and deviations of f at some points.
+        """Return means, variances and standard deviations of the mean reward f at some points.
 
         Parameters
         ----------
@@ -206,7 +208,7 @@ class KernelModel(Model):
         With the factor c that it returns, sigma^2 / c <= sigma~^2 <= c sigma^2 at every point. sigma^2 is the exact
         variance of the point, and sigma~^2 the variance that the dictionary gives.
 
-        The proof is in model/kernel/budgeted.py. Cost: O(u m^2) for u points played.
+        The proof is in model/kernel/budgeted.py. Cost: O(u m^2) for u points played and a dictionary of m points.
 
         Returns
         -------
@@ -380,7 +382,7 @@ class KernelModel(Model):
         samples = empty_normals(means.size)
         if pairs:
             shifts = beta * scale * found.draws
-            samples = np.concatenate([means + shifts, means - shifts])[: draws(rule.rule)]
+            samples = np.concatenate([means + shifts, means - shifts])[: rule.draws]
         return ArmStatistics(
             means=means,
             widths=widths,
@@ -540,9 +542,9 @@ class KernelModel(Model):
             raise ValueError(f"decision {quote(decision.id)} must be one of a bandit like this one")
         if not self.fixed:
             return super().encode_decision(decision)
-        return self.encode(
-            None, range(self._posterior.state.size) if decision.candidates is None else decision.candidates
-        )
+        places = check_arm_indices(decision.places, self._posterior.state.size)[1]
+        rows = self._posterior.state.points[places]
+        return Request(list(decision.arms), len(places), True, (rows,), (), rows)
 
     @reading
     def memory_usage(self) -> int:
@@ -564,6 +566,13 @@ class KernelModel(Model):
         return twin
 
     def params(self) -> dict[str, Any]:
+        """Return the arguments of the constructor.
+
+        Returns
+        -------
+        dict
+            Arguments by name.
+        """
         return {name: to_plain(part) for name, part in self._arguments.items()}
 
     def contents(self) -> files.Contents:

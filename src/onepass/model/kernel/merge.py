@@ -21,7 +21,10 @@ from onepass.model.kernel.state import CENTRE, ROOM, ROUNDS, SCATTER, USED, Kern
 
 
 def check_mergeable(mine: Contents, its: Contents) -> None:
-    """Raise ValueError if the settings of the models `mine` and `its` differ, so that their plays differ in meaning."""
+    """Raise ValueError unless the models `mine` and `its` have the same kernel, reg, normalization and arms.
+
+    Also raises it if a kernel is still to be chosen from the first plays.
+    """
     if mine.extra["fits"] or its.extra["fits"]:
         raise ValueError("kernel and reg must have been chosen before bandits merge: learn fit_after plays first")
     for name in ("fixed", "kernel", "reg"):

@@ -31,7 +31,7 @@ class PointStatistics(NamedTuple):
 
     - means (n,): posterior means.
     - ones (n,): posterior means if all rewards were 1.
-    - variances (n,): posterior variances divided by reg.
+    - variances (n,): posterior variances divided by reg, the variance of the noise.
     - draws (count, n): posterior draws minus the mean, divided by sqrt(reg).
     """
 
@@ -115,7 +115,7 @@ class KernelPosterior(ABC):
 
     @abstractmethod
     def redraw(self, budget: Any) -> None:
-        """Draw the points on which the posterior is based again, by the rules in `budget`."""
+        """Draw the points on which the posterior is based, the dictionary, again by the rules in `budget`."""
 
     @abstractmethod
     def weights(self, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -133,7 +133,7 @@ class KernelPosterior(ABC):
 
     @property
     def effective_dimension(self) -> float:
-        """Return the effective dimension: the sum over plays of the present variance of the point played, over reg."""
+        """Effective dimension, the sum over plays of the present variance of the point played, over reg."""
         return float(self.state.plays @ self.state.variances)
 
     def look(self, rows: np.ndarray | None, count: int = 0, rng: Any = None) -> PointStatistics:

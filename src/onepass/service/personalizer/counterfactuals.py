@@ -91,8 +91,8 @@ class PendingWeights:
 def weigh_policies(loop: Loop, policies: list[PolicyRun], begin: int, end: int) -> int:
     """Add the decisions in a span of time that have rewards to each of `policies`; return the number of decisions.
 
-    `begin` and `end` are in microseconds. Decisions of several slots are left out. Raises ValueError if the service
-    ends meanwhile, or if the logging policy's probabilities are not known.
+    The span includes its ends `begin` and `end`, in microseconds. Decisions of several slots are left out. Raises
+    ValueError if the service ends meanwhile, or if the logging policy's probabilities are not known.
     """
     waiting, count, batch = dict[str, PendingWeights](), 0, list[Join]()
     whole = replay_start(loop.store, loop.name)

@@ -46,9 +46,9 @@ TRIED = {  # explorations that are tried where a better policy is looked for
 class EvaluationContract(Body, frozen=True, kw_only=True):
     """Body of a request for an offline evaluation.
 
-    `start_time` and `end_time`, ISO 8601 text, limit the decisions. `policies` are evaluated beside the standard ones.
-    If `enable_policy_optimization` or `enable_offline_experimentation` is true, explorations of this package are tried
-    as well. `name` is the name of the evaluation.
+    `start_time` and `end_time`, ISO 8601 text, limit the decisions. `policies` are evaluated beside the loop's own, the
+    baseline and a random policy. If `enable_policy_optimization` or `enable_offline_experimentation` is true,
+    explorations of this package are tried as well. `name` is the name of the evaluation.
     """
 
     name: str

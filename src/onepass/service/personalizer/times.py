@@ -34,9 +34,9 @@ def parse_time(text: str) -> int:
     """Return the microseconds of an ISO 8601 time, in UTC if it has no zone. Raises ValueError for other text."""
     try:
         found = datetime.fromisoformat(text.strip())
-    except ValueError:
+        return micros(found.astimezone(UTC) if found.tzinfo is not None else found.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
         raise ValueError(f"a time must be like 2026-11-01T00:00:00Z, got {quote(text)}") from None
-    return micros(found if found.tzinfo is not None else found.replace(tzinfo=UTC))
 
 
 def format_time(time: int) -> str:

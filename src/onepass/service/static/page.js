@@ -86,7 +86,7 @@ function arms(found) {
     rows.push([from, Math.min(from + part.length * found.width, Math.max(found.last, from + 1)), rest ? [...of, 1 - of.reduce((sum, one) => sum + one, 0)] : of]);
   }
   say(at("shares-about"), `How often each was shown; numbers are of the last ${lasting(joined * found.width)}.`);
-  shares(at("shares"), `Shares of ${found.arms} arms over time`, names, rows);
+  shares(at("shares"), `Shares of ${found.arms ?? "very many"} arms over time`, names, rows);
   const step = Math.max(1, Math.ceil(rows.length / ROWS));
   at("shares-table").replaceChildren(table("Shares of the arms", ["From", ...names],
     rows.filter((_, place) => (rows.length - 1 - place) % step === 0).map(([from, , of]) => [clock(from, true), ...of.map(percent)])));
