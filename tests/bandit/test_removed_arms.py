@@ -1,9 +1,13 @@
-"""A bandit that forgot arms goes on as one from its file does: the same places are filled, in the same order."""
+"""A bandit that forgot arms goes on as one from its file does: the same places are filled, in the same order.
+
+An arm is forgotten by the bandit alone, which notes it.
+"""
 
 import numpy as np
 import pytest
 
 import onepass as op
+from onepass.model import ArmHeads
 
 DIM = 4
 RIDGE = {
@@ -32,3 +36,46 @@ def test_a_bandit_that_forgot_arms_and_its_copy_from_a_file_stay_the_same_bytes(
             for one in (bandit, again):
                 one.learn(row, 0.5, arm=str(name))
         assert op.to_bytes(again) == op.to_bytes(bandit)
+
+
+def learned(bandit, offer=str):
+    for i, row in enumerate(np.eye(DIM)):
+        bandit.learn(row, 1.0, arm=offer(f"a{i}"))
+    return bandit
+
+
+OWNERS = {
+    "ArmModels": lambda: learned(op.LinUCB(dim=DIM, model="disjoint")),
+    "ArmHeads": lambda: learned(op.Bandit(ArmHeads(op.Exact(dim=DIM)))),
+    "AutoModel": op.ContextualBandit,
+    "AveragedModels": lambda: learned(op.ContextualBandit()),
+    "InteractionModel": lambda: learned(op.InteractionBandit(), lambda name: {name: {"size": 1.0}}),
+    "WarmStart": lambda: op.warm_start(op.ContextualBandit(), learned(op.ContextualBandit())),
+}
+
+
+@pytest.mark.parametrize("kind", OWNERS)
+def test_the_bandit_removes_arms_and_its_model_refuses_a_call_behind_its_back(kind):
+    bandit = OWNERS[kind]()
+    if kind == "AutoModel":
+        bandit.add_arm("a0")
+    for one in (bandit, bandit.copy(), op.from_bytes(op.to_bytes(bandit))):
+        before = op.to_bytes(one)
+        with pytest.raises(RuntimeError, match=f"remove_arm must be called on the Bandit that owns this {kind}"):
+            one.model.remove_arm("a0")
+        assert op.to_bytes(one) == before
+        one.remove_arm("a0")
+        assert "a0" not in one.arms
+        assert one.has_removed("a0", since=-1)
+
+
+def test_an_arm_may_be_removed_from_a_model_that_no_bandit_owns():
+    model = learned(op.LinUCB(dim=DIM, model="disjoint")).model.copy()
+    model.remove_arm("a0")
+    assert model.arms == ("a1", "a2", "a3")
+
+
+def test_a_removal_under_another_exploration_rule_is_known_to_both_bandits():
+    bandit = learned(op.LinUCB(dim=DIM, model="disjoint"))
+    bandit.with_exploration(op.Greedy()).remove_arm("a0")
+    assert bandit.has_removed("a0", since=DIM - 1)

@@ -42,7 +42,7 @@ from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.registry import build, savable, to_plain
-from onepass.foundation.rw_lock import composite, reading, writing
+from onepass.foundation.rw_lock import composite, join_owner, reading, writing
 from onepass.model.contract import Model, Request, non_finite_error
 from onepass.model.factory import make_model
 from onepass.model.names import eligible_arms
@@ -134,13 +134,17 @@ class Bandit(files.Owner):
 
     def _adopt(self, model: Model) -> None:
         """Take ownership of a model, so that it is read and written under the bandit's lock."""
-        model.sharing, self._model = self.sharing, model
+        join_owner(model, self)
+        self._model = model
 
     # ---- parts ----
 
     @property
     def model(self) -> Any:
-        """Model of rewards; it has further methods and properties, such as `parameter` or `export_arm`."""
+        """Model of rewards; it has further methods and properties, such as `parameter` or `export_arm`.
+
+        The bandit owns it. Arms are removed by `Bandit.remove_arm`: the model's own method raises RuntimeError.
+        """
         return self._model
 
     @property
@@ -1039,6 +1043,7 @@ class Bandit(files.Owner):
         """
         twin = self._twin(self._model)
         twin.sharing = self.sharing
+        twin._removed = self._removed
         twin._rewarded, twin._informed, twin._early = self._rewarded, self._informed, self._early
         twin._explore(exploration)
         twin._regret = RegretSum()
@@ -1059,7 +1064,7 @@ class Bandit(files.Owner):
         """
         twin = self._twin(self._model.freeze())
         self._copy_outcomes(twin)
-        twin._model.sharing = twin.sharing
+        join_owner(twin._model, twin)
         return Snapshot(twin)
 
     @reading
@@ -1073,7 +1078,7 @@ class Bandit(files.Owner):
         """
         twin = self._twin(self._model.copy())
         self._copy_outcomes(twin)
-        twin._model.sharing = twin.sharing
+        join_owner(twin._model, twin)
         twin._rng = np.random.default_rng(self.seed)
         twin._rng.bit_generator.state = self._rng.bit_generator.state
         return twin

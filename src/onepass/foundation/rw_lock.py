@@ -29,7 +29,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from threading import get_ident
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from onepass.foundation.forks import ForkHooks, register_fork_hooks
 
@@ -195,19 +195,28 @@ class RWLock:
 
 
 class SharedObject:
-    """Object with a readers-writer lock `sharing`.
+    """Object with a readers-writer lock `sharing`, its own or that of the object that it is `part_of`.
 
-    The lock is no part of the state: it is not copied, not pickled, and not in `__dict__`.
+    Both are no part of the state: they are not copied, not pickled, and not in `__dict__`.
     """
 
-    __slots__ = {"sharing": "Which threads use this object now (docs/threads.md); no part of its state."}
+    __slots__ = {
+        "part_of": "Name of the class that owns this object and writes it; empty if nothing owns it.",
+        "sharing": "Which threads use this object now (docs/threads.md); no part of its state.",
+    }
 
+    part_of: str
     sharing: RWLock
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         made = object.__new__(cls)
-        made.sharing = RWLock()
+        made.part_of, made.sharing = "", RWLock()
         return made
+
+
+def join_owner(part: SharedObject, owner: SharedObject) -> None:
+    """Make an object a part of another one, `owner`, whose lock it uses from then on."""
+    part.part_of, part.sharing = type(owner).__name__, owner.sharing
 
 
 # ---- methods ----
@@ -275,6 +284,24 @@ def writing(method: Method) -> Method:
 def composite(method: Method) -> Method:
     """Decorate a writing method that calls other writing methods and leaves the state valid between them."""
     return _add_lock(COMPOSED, method)
+
+
+def for_owner(method: Method) -> Method:
+    """Decorate a method of a part, which only a writing method of its owner may call; anybody may if nothing owns it.
+
+    Raises RuntimeError for other calls, because the owner would not know of them.
+    """
+
+    @functools.wraps(method)
+    def checked(self: SharedObject, *args: Any, **named: Any) -> Any:
+        if self.part_of and self.sharing.writer != get_ident():
+            raise RuntimeError(
+                f"{method.__name__} must be called on the {self.part_of} that owns this {type(self).__name__}, "
+                "which keeps records of its own about it"
+            )
+        return method(self, *args, **named)
+
+    return cast(Method, checked)
 
 
 def _add_lock(template: str, method: Method) -> Method:

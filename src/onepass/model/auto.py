@@ -24,7 +24,7 @@ from onepass.features.records import Records
 from onepass.foundation import check, files
 from onepass.foundation.check import quote
 from onepass.foundation.registry import build, has_equal_arguments, savable
-from onepass.foundation.rw_lock import reading
+from onepass.foundation.rw_lock import for_owner, reading
 from onepass.foundation.state import object_array
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.averaged.averaged_models import MEGABYTES, PATIENCE, RULE, WARM_UP, AveragedModels
@@ -208,6 +208,7 @@ class AutoModel(Model):
         self._index.add(arm)
         self._fresh = {}
 
+    @for_owner
     def remove_arm(self, arm: Hashable) -> None:
         self._index.lookup(arm)
         self._index.remove(arm)

@@ -731,7 +731,10 @@ class Model(files.Owner, ABC):
         raise ValueError(f"arm must be offered with its features: {type(self).__name__} knows no arms by name")
 
     def remove_arm(self, arm: Hashable) -> None:
-        """Forget an arm.
+        """Forget an arm; called by `Bandit.remove_arm`, which notes the removal.
+
+        Models of onepass are decorated with `for_owner`, and so raise RuntimeError if a bandit owns them and the call
+        is not its own.
 
         Parameters
         ----------

@@ -37,7 +37,7 @@ from onepass.exploration.rule import Rule, make_rule
 from onepass.foundation import check, files
 from onepass.foundation.check import quote
 from onepass.foundation.registry import build, savable
-from onepass.foundation.rw_lock import reading
+from onepass.foundation.rw_lock import for_owner, reading
 from onepass.foundation.state import object_array
 from onepass.model.arms.arm_models import ArmModels
 from onepass.model.averaged.averaged_models import AveragedModels
@@ -110,6 +110,8 @@ class WarmStart(Model):
                 raise ValueError(f"{name} must be a model without a half-life in seconds and without a warm start")
         if not self._alive:
             raise ValueError("start or fresh must be a model, and both are None")
+        for one in self._alive:
+            one.part_of = ""  # of no bandit any more: this model removes its arms
         first = self._first
         self.family, self.dtype, self.compares = first.family, first.dtype, first.compares
         self._per_arm = isinstance(first, ArmModels | AveragedModels)
@@ -210,6 +212,7 @@ class WarmStart(Model):
         for one in self._alive:
             one.add_arm(arm)
 
+    @for_owner
     def remove_arm(self, arm: Hashable) -> None:
         for one in [one for one in self._alive if arm in one.arms] or self._alive[:1]:  # the first one refuses it
             one.remove_arm(arm)

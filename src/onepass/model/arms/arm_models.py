@@ -30,7 +30,7 @@ from onepass.foundation.check import quote
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.generic import is_registered
 from onepass.foundation.registry import build, savable
-from onepass.foundation.rw_lock import reading, writing
+from onepass.foundation.rw_lock import for_owner, reading, writing
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.arms.arm_model import ArmModel, check_arm_model, export_arm, import_arm
 from onepass.model.arms.files import SavedArmModels, pack_state, unpack_state
@@ -132,6 +132,7 @@ class ArmModels(Model):
     def add_arm(self, arm: Hashable) -> None:
         self._index.add(arm)
 
+    @for_owner
     def remove_arm(self, arm: Hashable) -> None:
         arm_id = self._index.lookup(arm)
         if arm_id != NONE:

@@ -26,7 +26,7 @@ from onepass.foundation import check, files
 from onepass.foundation import state as states
 from onepass.foundation.check import quote
 from onepass.foundation.registry import build, savable
-from onepass.foundation.rw_lock import reading
+from onepass.foundation.rw_lock import for_owner, reading
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.averaged.arm_mixtures import ArmMixtures, Settings
 from onepass.model.averaged.attribution import called, sides_of
@@ -149,6 +149,7 @@ class AveragedModels(Model):
     def add_arm(self, arm: Hashable) -> None:
         self._mixtures.index.add(arm)
 
+    @for_owner
     def remove_arm(self, arm: Hashable) -> None:
         self._mixtures.remove(arm)
 

@@ -32,7 +32,7 @@ from onepass.foundation import state as states
 from onepass.foundation.check import quote
 from onepass.foundation.deferred_signals import defer_signals
 from onepass.foundation.registry import build, savable
-from onepass.foundation.rw_lock import reading
+from onepass.foundation.rw_lock import for_owner, reading
 from onepass.model.arms.arm_index import ArmIndex
 from onepass.model.contract import Batch, Model, Request, Sides, check_finite_parameter, rows_of_slots
 from onepass.model.feature_pipeline import FeaturePipeline
@@ -113,6 +113,7 @@ class ArmHeads(Model):
     def add_arm(self, arm: Hashable) -> None:
         self._index.add(arm)
 
+    @for_owner
     def remove_arm(self, arm: Hashable) -> None:
         """Forget an arm. Its rows stay in the shared design, where they count as rewards of 0 for the other arms.
 
@@ -125,6 +126,8 @@ class ArmHeads(Model):
         ------
         ValueError
             If the arm is not known.
+        RuntimeError
+            If a bandit owns this model: call `Bandit.remove_arm`.
         """
         head = self._index.lookup(arm)
         if head != NONE:

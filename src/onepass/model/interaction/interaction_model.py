@@ -23,7 +23,7 @@ from onepass.foundation import state as states
 from onepass.foundation.check import quote
 from onepass.foundation.generic import call_direct
 from onepass.foundation.registry import build, savable
-from onepass.foundation.rw_lock import reading
+from onepass.foundation.rw_lock import for_owner, reading
 from onepass.foundation.state import object_array
 from onepass.model.contract import Batch, Choice, Model, Request, Sides, check_rounds
 from onepass.model.interaction.attribution import sides_of
@@ -134,6 +134,7 @@ class InteractionModel(Model):
     def add_arm(self, arm: Hashable) -> None:
         raise ValueError("arm must be offered with its features: such arms are known once they are learned from")
 
+    @for_owner
     def remove_arm(self, arm: Hashable) -> None:
         """Forget how good an arm is beyond its features.
 
@@ -146,6 +147,8 @@ class InteractionModel(Model):
         ------
         ValueError
             If nothing is kept about the arm.
+        RuntimeError
+            If a bandit owns this model: call `Bandit.remove_arm`.
         """
         check_hashable([arm])
         if arm not in self._recent.names:
