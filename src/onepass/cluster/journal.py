@@ -176,11 +176,7 @@ class Journal:
         except OSError as error:
             with contextlib.suppress(OSError):
                 self._log.truncate(self._size)
-            raise OSError(
-                error.errno,
-                f"{error.strerror}: the change is made, but not logged in {check.quote_path(self.folder)}; make it "
-                "again with the same seq when there is room, which logs it and does not learn it twice",
-            ) from None
+            raise OSError(error.errno, f"{error.strerror}: cannot log in {check.quote_path(self.folder)}") from None
         self._size += len(self._unwritten)
         self._unwritten = b""
 

@@ -404,14 +404,16 @@ class ShardedBandit(SharedObject):
             Learn a second reward of a decision.
         seq : int, default None
             Number of this change. A change that was made already is not made again, so a caller without an answer can
-            repeat the call. None takes the next number.
+            repeat the call. None takes the next number: a repeated call is then another change, and rows without a
+            decision are learned twice.
 
         Raises
         ------
         ValueError
             If `Bandit.learn` would refuse the arguments, `seq` skips a number, or a value cannot be logged.
         OSError
-            If the change cannot be logged.
+            If the change cannot be written to the folder. The message says whether it was made. If so, repeat the call
+            with the `seq` that the message gives.
         ShardLost
             If a shard is lost and the bandit has no folder from which to restart it.
         """
@@ -422,7 +424,7 @@ class ShardedBandit(SharedObject):
         self._commit(frame)
         self._rows_since_checkpoint += self.n_learned - before
         if self._journal is not None and self._rows_since_checkpoint >= self._every:
-            self._write_checkpoint()
+            self._write_made()
 
     @writing
     def add_arm(self, arm: Hashable, *, seq: int | None = None) -> None:
@@ -488,14 +490,15 @@ class ShardedBandit(SharedObject):
         TypeError
             If `model` is no `ArmModel`.
         OSError
-            If the shards cannot be written. The next change, or the same call with its `seq`, writes them first.
+            If the shards cannot be written, as in `learn`. The next change, or the same call with its `seq`, writes
+            them first.
         """
         if self._is_new(seq):
             self.bandit.model.import_arm(arm, model)
             self._coordinator.seq += 1
             if self._journal is not None:
                 self._needs_checkpoint = True
-                self._write_checkpoint()
+                self._write_made()
 
     def _is_new(self, seq: int | None) -> bool:
         """Write unwritten changes to the folder, and return True if change number `seq` was not made yet.
@@ -503,9 +506,11 @@ class ShardedBandit(SharedObject):
         None as `seq` means the next number. Raises ValueError if `seq` skips a number.
         """
         if self._journal is not None:
-            self._journal.flush()
-            if self._needs_checkpoint:
-                self._write_checkpoint()
+            advice = f"change {self.seq}, made before, is still not in the folder, and this call changed nothing"
+            with _advise(advice):
+                self._journal.flush()
+                if self._needs_checkpoint:
+                    self._write_checkpoint()
         wanted = self.seq + 1 if seq is None else check.integer("seq", seq, 1)
         if wanted > self.seq + 1:
             raise ValueError(f"seq must be {self.seq + 1}, the next, or that of a change that was made, got {seq}")
@@ -528,7 +533,19 @@ class ShardedBandit(SharedObject):
     def _commit(self, frame: bytes) -> None:
         self._coordinator.seq += 1
         if self._journal is not None:
-            self._journal.append(frame)
+            with _advise(self._repeat_advice()):
+                self._journal.append(frame)
+
+    def _write_made(self) -> None:
+        """Write all shards to the folder after a change; an OSError says that the change was made."""
+        with _advise(self._repeat_advice()):
+            self._write_checkpoint()
+
+    def _repeat_advice(self) -> str:
+        return (
+            f"change {self.seq} is made, but writing to the folder failed; if you repeat the call, pass "
+            f"seq={self.seq}: it is then written and not made twice"
+        )
 
     def _replay(self, entry: Entry) -> None:
         """Make the change of a log entry again."""
@@ -640,6 +657,17 @@ def _close_on_error(journal: Journal | None) -> Iterator[None]:
         if journal is not None:
             journal.close()
         raise
+
+
+@contextmanager
+def _advise(advice: str) -> Iterator[None]:
+    """Add `advice` to the message of an error of the operating system."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:  # such as a closed folder
+            raise
+        raise OSError(error.errno, f"{error.strerror}; {advice}") from error
 
 
 def _make_transport(ray: str | None) -> Transport:
