@@ -146,6 +146,34 @@ def test_four_threads_share_a_watched_bandit_and_every_reward_counts_once():
     assert watched.rewards == watched.bandit.n_learned == 200
 
 
+def play_until_an_alarm(watched, rows):
+    while not watched.alarms:
+        watched.learn(watched.decide(rows), 0.1 if watched.rewards < 100 else 9.0)
+
+
+def test_random_numbers_go_on_after_an_alarm():
+    watched = op.RestartOnChange(op.Bandit(op.Ridge(op.Exact(dim=2)), op.EpsilonGreedy(1.0)), every=100.0, recent=5)
+    first, rows = watched.bandit.copy(), np.ones((50, 2))
+    begun = [first.decide(rows).index for _ in range(20)]
+    play_until_an_alarm(watched, rows)
+    assert [watched.decide(rows).index for _ in range(20)] != begun
+
+
+def test_what_learning_draws_goes_on_after_an_alarm():
+    watched = op.RestartOnChange(op.BKB(np.eye(4), op.RBF(1.0)), every=100.0, recent=5)
+    begun = watched.bandit.model.contents().extra["coins"]
+    play_until_an_alarm(watched, None)
+    bandit = op.BKB(np.eye(4), op.RBF(1.0))
+    drawn = watched.bandit.model.contents().extra["coins"]
+    bandit.continue_randomness(watched.bandit)
+    assert bandit.model.contents().extra["coins"] == drawn
+    while len(watched.alarms) < 2:
+        before = watched.bandit.model.contents().extra["coins"]
+        watched.learn(watched.decide(None), 0.1 if watched.rewards % 200 < 100 else 9.0)
+    ended = op.BKB(np.eye(4), op.RBF(1.0))
+    assert watched.bandit.model.contents().extra["coins"] not in (begun, before, ended.model.contents().extra["coins"])
+
+
 def test_a_reward_that_was_learned_before_an_alarm_is_refused_after_it():
     watched = op.RestartOnChange(op.OFUL(dim=2), every=100.0, recent=5)
     first = watched.decide(np.eye(2))

@@ -1082,6 +1082,26 @@ class Bandit(files.Owner):
         twin._rng = np.random.default_rng(self.seed)
         twin._rng.bit_generator.state = self._rng.bit_generator.state
         return twin
+    @writing
+    def continue_randomness(self, earlier: "Bandit") -> None:
+        """Draw the random numbers that another bandit would draw next, as `RestartOnChange` needs.
+
+        Parameters
+        ----------
+        earlier : Bandit
+            The other bandit, with a model of the same kind. It does not change.
+
+        Raises
+        ------
+        TypeError
+            If `earlier` is no `Bandit`.
+        """
+        if not isinstance(earlier, Bandit):
+            raise TypeError(f"earlier must be a Bandit, got {check.quote(earlier)}")
+        with defer_signals():
+            self._rng.bit_generator.state = earlier._rng.bit_generator.state
+            self._model.continue_randomness(earlier._model)
+
 
     def _twin(self, model: Model) -> Self:
         """Return a bandit with another model and otherwise the attributes of this one."""

@@ -3,7 +3,7 @@
 The absolute residual |reward - mean| of every rewarded decision goes to an e-detector (exploration/e_detector.py).
 While the absolute residuals are exchangeable, or shrink, false alarms are at least `every` rewards apart on average. At
 an alarm the bandit returns to its initial state and learns the rewards since the change began, at most `recent` of
-them.
+them. Only its random numbers go on: those of the first rounds are not drawn again.
 """
 
 from collections import deque
@@ -21,8 +21,8 @@ from onepass.foundation.rw_lock import SharedObject, reading, writing
 class RestartOnChange(SharedObject):
     """Bandit that restarts when its prediction errors grow, for any number of threads.
 
-    At an alarm the bandit returns to its initial state and learns the latest rewards again. To save it, save the
-    attribute `bandit`. `learn` returns True at an alarm.
+    At an alarm the bandit returns to its initial state and learns the latest rewards again; its random numbers go on.
+    To save it, save the attribute `bandit`. `learn` returns True at an alarm.
 
     Parameters
     ----------
@@ -134,7 +134,8 @@ class RestartOnChange(SharedObject):
         self.alarms.append(self.rewards)
         again = list(self._recent)[-self._detector.since :]
         self._detector.begin()
-        self.bandit = self._initial.copy()
+        ended, self.bandit = self.bandit, self._initial.copy()
+        self.bandit.continue_randomness(ended)
         for one, value in again:
             self.bandit.learn(one, value, allow_repeat=True, time=time)
         return True

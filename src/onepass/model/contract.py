@@ -703,6 +703,15 @@ class Model(files.Owner, ABC):
         """
         raise TypeError(f"{type(self).__name__} cannot be merged")
 
+    def continue_randomness(self, earlier: "Model") -> None:
+        """Draw the random numbers that an earlier model would draw next, if learning draws any.
+
+        Parameters
+        ----------
+        earlier : Model
+            A model of the same kind.
+        """
+
     # ---- arms ----
 
     @property

@@ -489,6 +489,11 @@ class KernelModel(Model):
             self._posterior.refit(*fit_kernel(self.kernel, self.reg, rows, rewards, self.normalize))
             self._fits, self._first = False, NO_PLAYS
 
+    def continue_randomness(self, earlier: Model) -> None:
+        drawn = earlier._posterior.coins if isinstance(earlier, KernelModel) else None
+        if drawn is not None and self._posterior.coins is not None:
+            self._posterior.coins.bit_generator.state = drawn.bit_generator.state
+
     def merge(self, other: Self, since: Self | None) -> Self:
         """Learn the plays of another model. The result is the posterior of all plays, in any order.
 
