@@ -33,6 +33,20 @@ def make_log(rows=3000, users=150, items=60, groups=4, seed=0):
     return user, item, np.cumsum(rng.exponential(600.0, size=rows))
 
 
+def test_a_tuple_is_one_name_and_never_a_list_of_users_by_mistake():
+    recommender = op.Recommender()
+    with pytest.raises(ValueError, match=r"user and item must be lists.*pass \[user\] and \[item\]"):
+        recommender.learn(("ann", "bob"), ("tea", "milk"))
+    assert recommender.n_learned == 0
+    recommender.learn(["ann", "bob"], ["tea", "milk"])
+    with pytest.raises(ValueError, match=r"user must be a list for many users.*pass \[user\]"):
+        recommender.recommend(("ann", "bob"))
+    assert len(recommender.recommend([("ann", "bob")]).arms) == 1
+    recommender.learn(("ann", "bob"), "tea")
+    assert recommender.n_users == 3
+    assert recommender.recommend(("ann", "bob"), exclude_seen=True).arms == [["milk"]]
+
+
 def make_recommender(rows=3000, **options):
     user, item, time = make_log(rows)
     recommender = op.Recommender(dim=8, **options)

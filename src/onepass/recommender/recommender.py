@@ -170,9 +170,9 @@ class Recommender(files.Owner):
         Parameters
         ----------
         user : hashable, or list, array or series of them
-            The user, or one user for each row.
+            The user, or one user for each row. A tuple is the name of one user.
         item : hashable, or list, array or series of them
-            The item, or one item for each row.
+            The item, or one item for each row. A tuple is the name of one item.
         time : float or datetime, or a sequence of them, default None
             When it was: Unix seconds, datetimes with a time zone, or datetime64. Rows within half an hour are one
             visit. Without times, each row is a visit. Give times in all calls or in none.
@@ -183,9 +183,14 @@ class Recommender(files.Owner):
         Raises
         ------
         ValueError
-            If lengths differ, a name is not hashable, a number is not finite or out of range, or times come only now
-            and then. Nothing is learned then.
+            If lengths differ, a name is not hashable, `user` and `item` are both tuples, a number is not finite or out
+            of range, or times come only now and then. Nothing is learned then.
         """
+        if isinstance(user, tuple) and isinstance(item, tuple):
+            raise ValueError(
+                f"user and item must be lists for many rows, got the tuples {check.quote(user)} and "
+                f"{check.quote(item)}; if each is one name, pass [user] and [item]"
+            )
         users, items = _names("user", user), _names("item", item)
         if len(users) != len(items):
             raise ValueError(f"item must have one name for each user ({len(users)}), got {len(items)}")
@@ -309,7 +314,7 @@ class Recommender(files.Owner):
         Parameters
         ----------
         user : hashable, or list, array or series of them
-            The users. Unknown users get what is popular with new users.
+            The users. Unknown users get what is popular with new users. A tuple is the name of one user.
         k : int, default 10
             Length of each list, at least 1.
         exclude_seen : bool, default False
@@ -329,8 +334,14 @@ class Recommender(files.Owner):
         Raises
         ------
         ValueError
-            If `k` is below 1, a name is not hashable, or `exclude` does not have one collection for each user.
+            If `k` is below 1, a name is not hashable, `exclude` does not have one collection for each user, or `user`
+            is an unknown tuple of known users.
         """
+        if self._is_tuple_of_users(user):
+            raise ValueError(
+                f"user must be a list for many users, got the tuple {check.quote(user)} of known users; if it is one "
+                "new user, pass [user]"
+            )
         users, k = _names("user", user), check.integer("k", k, 1)
         left_out = None if exclude is None else _collection("exclude", exclude)
         if left_out is not None and len(left_out) != len(users):
@@ -382,6 +393,13 @@ class Recommender(files.Owner):
         if self._scorer is None:
             self._scorer = Scorer(self._counts, self._tastes, self._weights, self.n_items)
         return self._scorer
+
+    def _is_tuple_of_users(self, user: Any) -> bool:
+        """Return True for a tuple of known users that is no known user itself."""
+        if not isinstance(user, tuple) or not user:
+            return False
+        check_hashable([user])
+        return user not in self._users and all(part in self._users for part in user)
 
     def _history(self, user: Any) -> np.ndarray:
         """Return the items that a user has taken, as indices."""
