@@ -243,3 +243,13 @@ def test_a_record_of_a_log_is_decided_again_and_says_who_the_first_slot_might_ha
         assert found.to_dict() == decision.to_dict()
         first = eligible_places(record.eligible, record.offered, 3, 2)
         assert first == np.flatnonzero(decision.slots[0] > 0.0).tolist()
+
+
+def test_a_list_of_booleans_is_refused_where_booleans_are_names():
+    names = [False, True]
+    for given in ([True, False], (True, True), [[True, False]]):
+        with pytest.raises(ValueError, match="eligible must be a set of names or an array of bool"):
+            eligible_arms(given, names, 2, 1)
+    assert eligible_arms({True}, names, 2, 1).tolist() == [[False, True]]
+    assert eligible_arms(np.array([True, False]), names, 2, 1).tolist() == [[True, False]]
+    assert eligible_arms([True, False], ["a", "b"], 2, 1).tolist() == [[True, False]]

@@ -276,7 +276,7 @@ class Bandit(files.Owner):
             None makes an id and draws from the bandit's random generator.
         eligible : array of bool, sequence of names, or one for each slot, default None
             The arms that may be chosen: booleans (K,), or (k, K) for each slot; or names, or k collections of them.
-            None means all.
+            None means all. Where arms are named True or False, give a set of names, or an array of booleans.
         rest : {"sampled", "greedy"}, default "sampled"
             Choice of the slots after the first. "sampled" draws each slot from the arms that are left. "greedy" takes
             the best of them.

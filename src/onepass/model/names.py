@@ -84,11 +84,14 @@ def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) ->
 
     `eligible` is None (all arms), booleans (K,) or (k, K), or names (indices if arms have none), or k collections of
     names. K is `count`, k the number of slots, and `names` are the names of the K arms, None without names. Raises
-    ValueError for names that are not on offer, for a wrong shape, and if slots cannot all be filled.
+    ValueError for names that are not on offer, for a wrong shape, if slots cannot all be filled, and for lists of
+    booleans where booleans are names of arms.
     """
     if eligible is None:
         return full_mask(count)
     mask = _as_booleans(eligible, count, k)
+    if mask is not None and names is not None and isinstance(eligible, list | tuple):
+        _refuse_boolean_names(names)
     if mask is None:
         each = _collections(eligible, k)
         places = {name: place for place, name in enumerate(range(count) if names is None else names)}
@@ -105,6 +108,15 @@ def eligible_arms(eligible: Any, names: list[Any] | None, count: int, k: int) ->
     if len(mask) > 1 and (np.sort(left) <= np.arange(k)).any():  # else filled by taking those with fewest arms first
         _fillable(mask)
     return mask
+
+
+def _refuse_boolean_names(names: list[Any]) -> None:
+    """Raise ValueError if a name is a boolean: a list of booleans could be a mask or names then."""
+    if any(isinstance(name, bool | np.bool_) for name in names):
+        raise ValueError(
+            "eligible must be a set of names or an array of bool where arms are named True or False: a list of "
+            "booleans could be names or a mask"
+        )
 
 
 def _fillable(mask: np.ndarray) -> None:
