@@ -72,6 +72,14 @@ def test_lists_of_several_logging_policies_are_weighted_each_by_its_own():
     assert str(together).startswith("50 lists: ")
 
 
+def test_a_single_list_has_no_standard_error_and_says_nothing_about_the_limits():
+    found = evaluate_list_rewards([[0, 1]], [1.0], np.full(ARMS, 1.0 / ARMS), [1, 0])
+    assert np.isfinite(found.value)
+    assert np.isnan(found.deviation)
+    assert found.limits == (-np.inf, np.inf)
+    assert str(found).endswith("+- nan, -inf to inf")
+
+
 def test_bad_logs_of_lists_are_refused():
     even = np.full(ARMS, 1.0 / ARMS)
     for places, rewards, logging, target, match in (

@@ -12,6 +12,7 @@ way only with `Softmax(temperature, uniform_share=0)` and with `EpsilonGreedy(1)
 probabilities of a position anew from the arms that are left, in other ratios.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,9 +38,10 @@ class ListEvaluation:
     value : float
         Estimated reward of a list.
     deviation : float
-        Standard error of the value.
+        Standard error of the value; NaN for a single list.
     limits : Interval
-        Confidence limits of the value, for a number of lists that was fixed before.
+        Confidence limits of the value, for a number of lists that was fixed before. They are infinite for a single
+        list.
     level : float
         Confidence level.
     """
@@ -86,7 +88,7 @@ def evaluate_list_rewards(
     Returns
     -------
     ListEvaluation
-        Value, standard error and normal limits.
+        Value, standard error and normal limits. A single list has no standard error, and its limits are infinite.
 
     Raises
     ------
@@ -137,8 +139,8 @@ def evaluate_list_rewards(
         if missed > REACHED:
             raise ValueError(f"target shows arms at positions where the log never shows them (by {missed:.2g})")
         w[rows] = np.take_along_axis(np.broadcast_to(weights, (len(rows), k * arms)), marked[rows], 1).sum(axis=1)
-    value, deviation = float((w * r).mean()), float((w * r).std() / np.sqrt(n))
-    reach = float(scipy.stats.norm.ppf(1.0 - alpha / 2.0)) * deviation
+    value, deviation = float((w * r).mean()), float((w * r).std() / np.sqrt(n)) if n > 1 else math.nan
+    reach = float(scipy.stats.norm.ppf(1.0 - alpha / 2.0)) * deviation if n > 1 else math.inf
     return ListEvaluation(n, value, deviation, Interval(value - reach, value + reach), 1.0 - alpha)
 
 
