@@ -9,7 +9,7 @@ The arguments of Vowpal Wabbit on the left become the exploration rules on the r
     --cb_explore_adf --epsilon e          Greedy, uniform_share e (0.05 by default)
     --squarecb --gamma_scale g [--elim]   InverseGap, scale g; plausible arms only with --elim
     --softmax --lambda l                  Softmax, temperature 1 / l
-    --bag n                               Thompson of n draws
+    --bag n                               Thompson of n draws, n at most 10,000
     --regcbopt                            OptimisticGap
     onepass {"kind": "Thompson"}          an exploration rule as plain data
 
@@ -34,6 +34,7 @@ MAX_CHARACTERS = 1024  # as for Personalizer
 EPSILON = 0.05  # default of Vowpal Wabbit
 GAMMA_EXPONENT = 0.5  # the only exponent supported: gamma grows with its square root
 DRAW_SCALE = 0.5  # standard deviations of draws; the best of 0.03, 0.3, 0.5 and 1 in a small game of InteractionBandit
+MOST_DRAWS = 10_000  # which take 80 MB for 1,000 arms
 MIN_UNIFORM_SHARE = 0.001  # for rules whose own probabilities are above 0 for every arm
 
 IGNORED_FLAGS = {  # flags without an effect here, and the number of words that follow each
@@ -137,6 +138,8 @@ def exploration_from_arguments(arguments: str) -> dict[str, Any]:
         return validate_exploration({"kind": "Softmax", "temperature": 1.0 / rate, "uniform_share": share})
     if rule == "--bag":
         draws = round(_number_of_flag(values, "--bag", 1.0))
+        if not 1 <= draws <= MOST_DRAWS:
+            raise ValueError(f"--bag must be followed by a number from 1 to {MOST_DRAWS:,}, got {quote(draws)}")
         return validate_exploration(
             {"kind": "Thompson", "exploration": DRAW_SCALE, "draws": draws, "uniform_share": share}
         )
@@ -197,7 +200,7 @@ def validate_exploration(exploration: Any) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If it is no exploration rule.
+        If it is no exploration rule, or has more than 10,000 draws.
     """
     try:
         rule = build(exploration)
@@ -205,6 +208,9 @@ def validate_exploration(exploration: Any) -> dict[str, Any]:
         raise ValueError(f"exploration cannot be built from its arguments: {error}") from None
     if not isinstance(rule, Exploration):
         raise ValueError(f"exploration must be a dictionary with the kind of a rule, got {quote(exploration)}")
+    draws = getattr(rule, "draws", 1)
+    if draws > MOST_DRAWS:
+        raise ValueError(f"draws must be at most {MOST_DRAWS:,}, got {quote(draws)}: more would take too much memory")
     return dict(exploration)
 
 
