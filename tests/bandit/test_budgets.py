@@ -217,9 +217,12 @@ def test_a_repeated_id_gets_its_decision_and_is_charged_once(between):
 
 def test_a_repeated_id_with_other_arms_is_refused_and_one_of_long_ago_is_a_new_decision():
     router = op.Budgeted(bandit(), {"dollars": op.Budget(4.0)})
-    router.decide([0.5, 1.0], ARMS, id="a", costs=COSTS, now=0.0)
+    router.learn(router.decide([0.5, 1.0], ARMS, id="a", costs=COSTS, now=0.0), 1.0, now=0.0)
     before = op.to_bytes(router)
-    for context, arms, word in (([0.5, 1.0], ["cheap", "new"], "another one"), ([np.nan, 1.0], ARMS, "context")):
+    for context, arms, word in (
+        ([0.5, 1.0], ["cheap", "new"], "another one.*was decided with other arms"),
+        ([np.nan, 1.0], ARMS, "context"),
+    ):
         with pytest.raises(ValueError, match=word):
             router.decide(context, arms, id="a", costs={"cheap": COSTS["cheap"]}, now=0.0)
     assert op.to_bytes(router) == before

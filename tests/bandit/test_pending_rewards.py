@@ -155,7 +155,7 @@ def test_an_id_that_waits_gets_the_decision_that_waits_whatever_was_learned_sinc
     assert (again.to_dict(), pending.bandit.n_learned) == (first.to_dict(), 1)
     assert (pending.expire(now=18.9), pending.expire(now=19.0)) == (0, 1)  # due as at first
     pending.decide(rows(0), range(4), id="0", now=20.0)
-    with pytest.raises(ValueError, match="waits with other arms"):
+    with pytest.raises(ValueError, match="was decided with other arms"):
         pending.decide(rows(0)[:3], range(3), id="0", now=21.0)
     pending.expire(now=30.0)
     assert pending.bandit.n_learned == 3  # after its deadline an id is another decision

@@ -172,12 +172,13 @@ class Budgeted(files.Owner):
         prices, bases = self._price_arms(arms, costs)
         options = {"costs": prices, "weights": self._pacing.pricing(dict(given), now, prices, bases), **moment}
         known = self._named.get(id) if isinstance(id, str) else None
-        with self._pacing.undo_refused(always=known is not None):
+        if known is not None:  # decided anew only to check the request: without pricing, which would change prices
+            options["weights"] = weights
+            return check_same_offer(known, self.bandit.decide(context, arms, id=id, eligible=eligible, **options))
+        with self._pacing.commit_if_new():
             decision = self.bandit.decide(context, arms, id=id, eligible=eligible, **options)
             if decision.is_batch:
                 raise ValueError("contexts must be those of one decision: budgets are spent one after the other")
-        if known is not None:
-            return check_same_offer(known, decision)
         with defer_signals():
             self._pacing.charge_decision(decision.id, _key(decision), *self._forecast(decision, bases), now)
             if id is not None:

@@ -326,7 +326,9 @@ def check_same_offer(first: Decision, repeated: Decision) -> Decision:
     """
     offers = [(one.candidates, one.probabilities.size, len(one.arms)) for one in (first, repeated)]
     if offers[0] != offers[1]:
-        raise ValueError(f"id must be another one for another request: {check.quote(first.id)} waits with other arms")
+        raise ValueError(
+            f"id must be another one for another request: {check.quote(first.id)} was decided with other arms"
+        )
     return first
 
 

@@ -215,7 +215,7 @@ class Pacing:
 
         `given` are the weights of the caller, from which the prices of budgets are subtracted. `now` is the time in
         Unix seconds, and `prices` and `bases` are those of `arm_prices`. `Bandit.decide` is called with the
-        function inside `undo_refused`.
+        function inside `commit_if_new`.
         """
 
         def price(survey: Survey) -> tuple[dict[str, Any], np.ndarray]:
@@ -246,17 +246,17 @@ class Pacing:
         return price
 
     @contextmanager
-    def undo_refused(self, always: bool = False) -> Iterator[None]:
-        """Restore recent requests and prices if the decision that is made in this context raises an exception.
+    def commit_if_new(self, is_repeated: bool = False) -> Iterator[None]:
+        """Keep the changes of recent requests and prices by the decision that is made in this context, if it is new.
 
-        With `always` they are restored in any case: the decision only repeats an earlier one.
+        They are undone if the decision raises an exception, or if `is_repeated` is True: it was made earlier then.
         """
         before, made = (self._ring.copy(), self._prices, self._since), False
         try:
             yield
             made = True
         finally:
-            if always or not made:
+            if is_repeated or not made:
                 self._ring, self._prices, self._since = before
 
     def _spendings(self, predicted: Mapping[str, Any], keys: tuple[Any, ...]) -> tuple[np.ndarray, list[str]]:

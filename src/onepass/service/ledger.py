@@ -139,7 +139,7 @@ class Ledger:
                 prices, bases = self.pacing.arm_prices(names, costs)
                 pricing = self.pacing.pricing(dict(weights or {}), now, prices, bases)
                 is_repeated = identity in self._arms or self.pacing.is_reserved(identity)
-                with self.pacing.undo_refused(always=is_repeated):
+                with self.pacing.commit_if_new(is_repeated):
                     decision = decide(costs=prices, weights=pricing)
                     fields["prices"] = self.pacing.prices
                 options = {"costs": prices, "weights": decision.weights}
