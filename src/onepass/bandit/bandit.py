@@ -41,6 +41,7 @@ from onepass.exploration.rule import Rule, make_rule
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
 from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.latest import Latest
 from onepass.foundation.registry import build, savable, to_plain
 from onepass.foundation.rw_lock import composite, join_owner, reading, writing
 from onepass.model.contract import Model, Request, non_finite_error
@@ -128,7 +129,7 @@ class Bandit(files.Owner):
         self._explore(exploration)
         self._rewarded, self._informed, self._regret = RewardedIds(), RewardedIds(), RegretSum()
         self._removed = RemovedArms()
-        self._early: dict[str, float] = {}  # outcomes that wait for their reward, by decision, slot and name
+        self._early = Latest(LENGTH)  # outcomes that wait for their reward, by decision, slot and name
         self._rng = np.random.default_rng(self.seed)
         self._next_look = FIRST
 
@@ -749,9 +750,7 @@ class Bandit(files.Owner):
         decision, place = slot
         for name, value in zip(self.outcomes, values.tolist(), strict=True):
             if value == value:
-                self._early[f"{decision.id}\n{place}\n{name}"] = value
-        for key in list(self._early)[: max(len(self._early) - LENGTH, 0)]:
-            del self._early[key]
+                self._early.put(f"{decision.id}\n{place}\n{name}", value)
 
     def _drop_early(self, slots: list[tuple[Decision, int]]) -> None:
         """Drop the kept outcomes of slots whose rewards have been learned."""
@@ -1043,8 +1042,8 @@ class Bandit(files.Owner):
         """
         twin = self._twin(self._model)
         twin.sharing = self.sharing
-        twin._removed = self._removed
         twin._rewarded, twin._informed, twin._early = self._rewarded, self._informed, self._early
+        twin._removed = self._removed
         twin._explore(exploration)
         twin._regret = RegretSum()
         twin._rng = np.random.default_rng(self.seed)
@@ -1082,6 +1081,7 @@ class Bandit(files.Owner):
         twin._rng = np.random.default_rng(self.seed)
         twin._rng.bit_generator.state = self._rng.bit_generator.state
         return twin
+
     @writing
     def continue_randomness(self, earlier: "Bandit") -> None:
         """Draw the random numbers that another bandit would draw next, as `RestartOnChange` needs.
@@ -1102,14 +1102,13 @@ class Bandit(files.Owner):
             self._rng.bit_generator.state = earlier._rng.bit_generator.state
             self._model.continue_randomness(earlier._model)
 
-
     def _twin(self, model: Model) -> Self:
         """Return a bandit with another model and otherwise the attributes of this one."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._model, twin._rewarded, twin._informed = model, self._rewarded.copy(), self._informed.copy()
         twin._removed = self._removed.copy()
-        twin._early = dict(self._early)
+        twin._early = self._early.copy()
         return twin
 
     def _copy_outcomes(self, twin: Self) -> None:
@@ -1213,7 +1212,7 @@ class Bandit(files.Owner):
             bandit._model.restore_outcomes(len(bandit.outcomes), held)
             bandit._informed = RewardedIds.from_text(extra["informed"])
             early = extra.get("early", {})
-            bandit._early = {key: check.real("early outcome", value) for key, value in early.items()}
+            bandit._early = Latest(LENGTH, {key: check.real("early outcome", value) for key, value in early.items()})
         else:
             held.take((), lambda found: True)
         bandit._rng.bit_generator.state = extra["rng"]

@@ -19,6 +19,7 @@ from onepass.bandit.pacing import Bases, Pacing, Prices
 from onepass.foundation import check, files
 from onepass.foundation.check import quote
 from onepass.foundation.deferred_signals import defer_signals
+from onepass.foundation.latest import Latest
 from onepass.foundation.registry import build, savable
 from onepass.foundation.rw_lock import composite, reading
 from onepass.foundation.state import object_array
@@ -106,7 +107,7 @@ class Budgeted(files.Owner):
             raise ValueError(f"shares must be a Share, or {{arm: Share}}, got {quote(shares)}")
         self.bandit = bandit
         self._pacing = Pacing(bandit.outcomes, given, shares)
-        self._named: dict[str, Decision] = {}  # latest decisions with an id of the caller, the oldest first
+        self._named = Latest(REPEATS)  # decisions by the id that the caller gave
 
     # ---- questions ----
 
@@ -182,14 +183,8 @@ class Budgeted(files.Owner):
         with defer_signals():
             self._pacing.charge_decision(decision.id, _key(decision), *self._forecast(decision, bases), now)
             if id is not None:
-                self._keep(decision)
+                self._named.put(decision.id, decision)
         return decision
-
-    def _keep(self, decision: Decision) -> None:
-        """Keep a decision for repeated requests, and drop the oldest beyond 1,000."""
-        self._named[decision.id] = decision
-        if len(self._named) > REPEATS:
-            del self._named[next(iter(self._named))]
 
     def _check_weights(self, weights: Any) -> None:
         """Raise ValueError for weights that `Bandit.decide` refuses; those of arms are checked once arms are known."""
@@ -377,7 +372,8 @@ class Budgeted(files.Owner):
         made = cls(bandit.copy() if isinstance(bandit, Bandit) else build(bandit))
         made._pacing = Pacing.from_dict(made.bandit.outcomes, json.loads(extra["state"]))
         for record in found.records:
-            made._keep(Decision.from_dict(json.loads(record)))
+            one = Decision.from_dict(json.loads(record))
+            made._named.put(one.id, one)
         return made
 
     def __repr__(self) -> str:

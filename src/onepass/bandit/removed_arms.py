@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from onepass.bandit.decision import plain_name
 from onepass.foundation import check
+from onepass.foundation.latest import Latest
 
 LENGTH = 2_000  # arms kept, the latest removals: 60 kB in a file
 BYTES = 8  # of the hash of a name
@@ -19,20 +20,16 @@ class RemovedArms:
     """Latest removal of each arm, for the 2,000 arms removed last."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, int] = {}  # by the hash of an arm's name, the latest removal at the end
+        self._rows = Latest(LENGTH)  # by the hash of an arm's name, the latest removal at the end
 
     def copy(self) -> "RemovedArms":
         twin = RemovedArms()
-        twin._rows = dict(self._rows)
+        twin._rows = self._rows.copy()
         return twin
 
     def add(self, arm: Any, n_learned: int) -> None:
         """Note that an arm was removed after `n_learned` rows of the bandit."""
-        key = _key(arm)
-        self._rows.pop(key, None)
-        self._rows[key] = n_learned
-        if len(self._rows) > LENGTH:
-            del self._rows[next(iter(self._rows))]
+        self._rows.put(_key(arm), n_learned)
 
     def has(self, arm: Any, since: int) -> bool:
         """Return True if an arm was removed after the bandit had learned more than `since` rows."""
@@ -48,7 +45,7 @@ class RemovedArms:
         if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
             raise ValueError(f"removed must map hashes of arms to numbers of rows, got {check.quote(found)}")
         made = cls()
-        made._rows = {key: check.integer("removed", rows, 0) for key, rows in found.items()}
+        made._rows = Latest(LENGTH, {key: check.integer("removed", rows, 0) for key, rows in found.items()})
         return made
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from onepass.foundation import check
+from onepass.foundation.latest import Latest
 
 LENGTH = 10_000  # identities kept: 107 kB in a file
 BYTES = 8  # of each
@@ -25,10 +26,12 @@ class RewardedIds:
     """Set of the ids of the latest rewarded decisions, in the order in which their rewards were learned."""
 
     def __init__(self, bits: Iterable[int] = ()) -> None:
-        self._bits: dict[int, None] = dict.fromkeys(bits)
+        self._bits = Latest(LENGTH, dict.fromkeys(bits))
 
     def copy(self) -> "RewardedIds":
-        return RewardedIds(self._bits)
+        twin = RewardedIds()
+        twin._bits = self._bits.copy()
+        return twin
 
     def __len__(self) -> int:
         return len(self._bits)
@@ -53,18 +56,11 @@ class RewardedIds:
     def add(self, new: list[int]) -> None:
         """Add hashes of ids as the latest ones, and drop the oldest beyond 10,000."""
         for bits in new:
-            self._bits.pop(bits, None)
-            self._bits[bits] = None
-            if len(self._bits) > LENGTH:
-                del self._bits[next(iter(self._bits))]
+            self._bits.put(bits, None)
 
     def join(self, other: "RewardedIds") -> None:
         """Add the ids of the set `other` after the ids of this set."""
-        for bits in other._bits:
-            self._bits.pop(bits, None)
-            self._bits[bits] = None
-        for bits in list(self._bits)[: max(len(self) - LENGTH, 0)]:
-            del self._bits[bits]
+        self.add(list(other._bits))
 
     def to_text(self) -> str:
         """Return the hashes of all ids as text for a file."""
