@@ -169,6 +169,17 @@ def test_a_logged_decision_that_makes_no_sense_is_refused_and_nothing_is_learned
     assert router.bandit.n_learned == 0
 
 
+@pytest.mark.parametrize("budgeted", [bandit, lambda: op.ContextualBandit(outcomes=["dollars"], seed=0)])
+def test_arms_of_unknown_cost_are_tried_also_after_dear_ones(budgeted):
+    router, rng, arms = op.Budgeted(budgeted(), {"dollars": op.Budget(1.0)}), np.random.default_rng(0), []
+    for _ in range(500):
+        decision = router.decide([rng.uniform(), 1.0], ["dear", "fair", "cheapest", "other"], now=0.0)
+        paid = (30.0, 0.8, 0.2, 5.0)[decision.index]
+        router.learn(decision, 0.5 + 0.1 * rng.uniform(), outcomes={"dollars": paid}, now=0.0)
+        arms.append(decision.arm)
+    assert set(arms) == {"dear", "fair", "cheapest", "other"}
+
+
 def test_shares_hold_the_one_arm_up_and_the_other_down():
     shares = {"cheap": op.Share(least=0.25)}
     arms, _, _ = play(op.Budgeted(bandit(), {"dollars": op.Budget(100.0)}, shares=shares), 400)

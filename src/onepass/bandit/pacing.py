@@ -205,9 +205,13 @@ class Pacing:
         return {arm: each for arm, each in out.items() if each} or None, bases
 
     def _usual_price(self, name: str) -> float:
-        """Return the price of an arm without data: the mean of the other arms, or else the budget of a decision."""
+        """Return the price of an arm without data: the lowest price of the other arms, at most the decision's budget.
+
+        So each arm is tried once. With the mean price of the others, cheap arms looked expensive after an expensive one
+        had been played, and were never tried.
+        """
         known = [ratio for (_, priced), (ratio, _) in self._ratios[name].items() if not priced]
-        return float(np.mean(known)) if known else self._budgets[name].decision_amount
+        return float(min([*known, self._budgets[name].decision_amount]))
 
     def pricing(
         self, given: dict[str, Any], now: float, prices: Prices, bases: Bases
