@@ -169,12 +169,38 @@ def test_a_logged_decision_that_makes_no_sense_is_refused_and_nothing_is_learned
     assert router.bandit.n_learned == 0
 
 
+@pytest.mark.parametrize("budgeted", [bandit, lambda: op.ContextualBandit(outcomes=["dollars"], seed=0)])
+def test_arms_of_unknown_cost_are_tried_also_after_dear_ones(budgeted):
+    router, rng, arms = op.Budgeted(budgeted(), {"dollars": op.Budget(1.0)}), np.random.default_rng(0), []
+    for _ in range(500):
+        decision = router.decide([rng.uniform(), 1.0], ["dear", "fair", "cheapest", "other"], now=0.0)
+        paid = (30.0, 0.8, 0.2, 5.0)[decision.index]
+        router.learn(decision, 0.5 + 0.1 * rng.uniform(), outcomes={"dollars": paid}, now=0.0)
+        arms.append(decision.arm)
+    assert set(arms) == {"dear", "fair", "cheapest", "other"}
+
+
 def test_shares_hold_the_one_arm_up_and_the_other_down():
     shares = {"cheap": op.Share(least=0.25)}
     arms, _, _ = play(op.Budgeted(bandit(), {"dollars": op.Budget(100.0)}, shares=shares), 400)
     assert 0.22 < (arms[100:] == 0).mean() < 0.35
     arms, _, _ = play(op.Budgeted(bandit(), shares={"dear": op.Share(most=0.1)}), 400)
     assert 0.05 < (arms[100:] == 1).mean() < 0.12
+
+
+@pytest.mark.parametrize("shares", [{"dear": op.Share(most=0.1)}, {"dear": op.Share(most=0.037)}, op.Share(most=0.5)])
+def test_no_arm_ever_has_more_than_one_decision_above_its_largest_share(shares):
+    arms, _, _ = play(op.Budgeted(bandit(), shares=shares), 300)
+    for arm, share in shares.items() if isinstance(shares, dict) else [("cheap", shares), ("dear", shares)]:
+        counts = np.cumsum(arms == ARMS.index(arm))
+        assert (counts <= share.most * np.arange(1, 301) + 1 + 1e-9).all()
+
+
+def test_an_arm_above_its_largest_share_is_played_where_it_is_the_only_one():
+    router = op.Budgeted(bandit(), shares={"dear": op.Share(most=0.1)})
+    for _ in range(20):
+        assert router.decide([0.5, 1.0], ["dear"], now=0.0).arm == "dear"
+    assert router.decide([0.5, 1.0], ARMS, now=0.0).arm == "cheap"
 
 
 def test_an_outcome_that_never_comes_stays_charged_as_predicted_and_one_that_comes_later_is_charged_then():

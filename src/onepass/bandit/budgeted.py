@@ -67,9 +67,10 @@ class Budgeted(files.Owner):
     -----
     If no arm fits a budget, the cheapest one is played: the arm with the smallest upper cost, or an arm whose cost is
     not known if no arm is known to cost at most the budget of a decision. If you know what an arm costs, pass it as
-    `costs`. Otherwise the arm's usual cost begins at its first cost, or at what the first decision assumed if that
-    is lower. Usual costs, given or not, are corrected by the errors of predicted costs. Several processes can divide a
-    budget among them, or report their spending to one another with `charge`.
+    `costs`. Otherwise the arm is assumed to cost as little as the cheapest other arm, at most the budget of a decision,
+    so that every arm is tried. Its usual cost then begins at its first cost, or at the assumed one if that is lower.
+    Usual costs, given or not, are corrected by the errors of predicted costs. Several processes can divide a budget
+    among them, or report their spending to one another with `charge`.
 
     Examples
     --------

@@ -4,7 +4,8 @@ The score U_a of arm a is reduced by the prices of what it is predicted to spend
 
     L_a = U_a - sum_j lambda_j c_ja            c: predicted outcomes;  lambda: budget_prices.py
     target b_j = b (1 + clip((line - spent) / (b REACH), -SLOWEST, FASTEST))      per decision
-    an arm has probability 0 if  c > line - spent,  or  upper > (1 + leash) window b - spent in the window
+    an arm has probability 0 if  c > line - spent,  or  upper > (1 + leash) window b - spent in the window,
+                                 or  it had more than its largest share of the decisions
     upper = min(c r, price r'),   r = min(R^(1 + GROWTH / sqrt(n)), LARGEST)
 
 R is the largest ratio of the arm's n costs so far to their predictions (r), or to its price (r'). The power allows for
@@ -204,9 +205,13 @@ class Pacing:
         return {arm: each for arm, each in out.items() if each} or None, bases
 
     def _usual_price(self, name: str) -> float:
-        """Return the price of an arm without data: the mean of the other arms, or else the budget of a decision."""
+        """Return the price of an arm without data: the lowest price of the other arms, at most the decision's budget.
+
+        So each arm is tried once. With the mean price of the others, cheap arms looked expensive after an expensive one
+        had been played, and were never tried.
+        """
         known = [ratio for (_, priced), (ratio, _) in self._ratios[name].items() if not priced]
-        return float(np.mean(known)) if known else self._budgets[name].decision_amount
+        return float(min([*known, self._budgets[name].decision_amount]))
 
     def pricing(
         self, given: dict[str, Any], now: float, prices: Prices, bases: Bases
@@ -369,7 +374,17 @@ class Pacing:
                 least = np.where(allowed, upper, np.inf)
                 fits = allowed & (least == least.min())
             allowed = fits
-        return allowed
+        below = allowed & self._below_shares(arm_keys(survey))
+        return below if below.any() else allowed
+
+    def _below_shares(self, keys: tuple[Any, ...]) -> np.ndarray:
+        """Return a mask (K,) of the arms `keys` whose decisions so far are at most their largest share of all.
+
+        The present decision counts among all. So an arm has at most one decision more than its share.
+        """
+        ahead, plays, shares = self._decisions + 1, self._plays, map(self._share, keys)
+        pairs = zip(keys, shares, strict=True)
+        return np.array([share is None or plays.get(key, 0) <= share.most * ahead for key, share in pairs])
 
     def _unknown_arms(self, name: str, survey: Survey, bases: Bases, now: float) -> np.ndarray:
         """Return a mask (K,) of the arms that were never played and have no given price of the outcome `name`.
