@@ -147,8 +147,11 @@ def test_four_threads_share_a_watched_bandit_and_every_reward_counts_once():
 
 
 def play_until_an_alarm(watched, rows):
+    played = []
     while not watched.alarms:
-        watched.learn(watched.decide(rows), 0.1 if watched.rewards < 100 else 9.0)
+        played.append((watched.decide(rows), 0.1 if watched.rewards < 100 else 9.0))
+        watched.learn(*played[-1])
+    return played
 
 
 def test_random_numbers_go_on_after_an_alarm():
@@ -160,18 +163,13 @@ def test_random_numbers_go_on_after_an_alarm():
 
 
 def test_what_learning_draws_goes_on_after_an_alarm():
-    watched = op.RestartOnChange(op.BKB(np.eye(4), op.RBF(1.0)), every=100.0, recent=5)
-    begun = watched.bandit.model.contents().extra["coins"]
-    play_until_an_alarm(watched, None)
-    bandit = op.BKB(np.eye(4), op.RBF(1.0))
-    drawn = watched.bandit.model.contents().extra["coins"]
-    bandit.continue_randomness(watched.bandit)
-    assert bandit.model.contents().extra["coins"] == drawn
-    while len(watched.alarms) < 2:
-        before = watched.bandit.model.contents().extra["coins"]
-        watched.learn(watched.decide(None), 0.1 if watched.rewards % 200 < 100 else 9.0)
-    ended = op.BKB(np.eye(4), op.RBF(1.0))
-    assert watched.bandit.model.contents().extra["coins"] not in (begun, before, ended.model.contents().extra["coins"])
+    watched, again = op.RestartOnChange(op.BKB(np.eye(4), op.RBF(1.0)), every=100.0), op.BKB(np.eye(4), op.RBF(1.0))
+    played = play_until_an_alarm(watched, None)
+    for decision, reward in played[-watched.bandit.n_learned :]:
+        again.learn(decision, reward)
+    assert again.n_learned == watched.bandit.n_learned < len(played)
+    np.testing.assert_allclose(again.model.posterior().means, watched.bandit.model.posterior().means, atol=0.1)
+    assert again.model.contents().extra["coins"] != watched.bandit.model.contents().extra["coins"]
 
 
 def test_a_reward_that_was_learned_before_an_alarm_is_refused_after_it():
