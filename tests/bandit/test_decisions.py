@@ -13,6 +13,7 @@ import onepass as op
 from counts import LONG
 from onepass.bandit.rewarded_ids import LENGTH, RewardedIds
 from onepass.exploration.randomness import make_generator, make_key
+from patience import PATIENCE
 
 DIM = 3
 POINTS = np.random.default_rng(8).standard_normal((6, 2))
@@ -114,7 +115,7 @@ def test_another_process_learns_the_same_from_a_record(tmp_path):
         "(home / 'bytes').write_bytes(op.to_bytes(bandit))"
     )
     there = {**os.environ, "PYTHONPATH": str(Path(op.__file__).parents[1])}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=there, timeout=300)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=there, timeout=PATIENCE)
     loaded = op.load(tmp_path / "model")
     loaded.learn(decision, 0.7)
     assert Path(tmp_path / "bytes").read_bytes() == op.to_bytes(loaded)

