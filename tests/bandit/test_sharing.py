@@ -20,6 +20,8 @@ from onepass.foundation.rw_lock import SharedObject, composite, reading, writing
 from patience import PATIENCE, until
 from thread_games import ASKED, ROWS, SKETCH, run_together, switching
 
+finalizers_may_be_hit = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 class Counter(SharedObject):
     """Two numbers that are equal whenever nobody writes."""
@@ -151,6 +153,7 @@ def test_writers_take_turns():
     assert one.first == one.second == sum(written)
 
 
+@finalizers_may_be_hit
 def test_after_handlers_that_raise_at_any_time_nothing_stays_locked():
     """Alone, and beside threads that read and write: then the handlers hit those who wait."""
     one, over = Counter(), threading.Event()
@@ -187,6 +190,7 @@ def test_after_handlers_that_raise_at_any_time_nothing_stays_locked():
     assert free(one)
 
 
+@finalizers_may_be_hit
 def test_writes_that_handlers_break_off_leave_nothing_locked():
     one, over = op.OFUL(dim=10), threading.Event()
 

@@ -7,6 +7,7 @@ import pytest
 
 import dense_kernel as dense
 import onepass as op
+from interrupting_signals import raise_on_signal
 from kernel_games import BANDITS, SMOOTH, history, learn, play, points, value
 
 # ---- cost ----
@@ -55,32 +56,30 @@ def test_repr_says_what_it_is_and_has_learned():
             assert part in text
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # as finalizers may be hit
 @pytest.mark.parametrize("make", [op.GPUCB, op.BKB])
 def test_ctrl_c_loses_a_play_or_keeps_it_but_never_half_of_it(make):
-    def press(*_):
-        raise KeyboardInterrupt
-
     rng, arms = np.random.default_rng(0), np.random.default_rng(1).random((3_000, 2))
     play(make(arms, op.RBF(0.2)), lambda arm: 0.0, 30)  # compiled
     bandit, learned, pressed = make(arms, op.RBF(0.2), reg=1.0, exploration=4.0), [], 0
-    before = signal.signal(signal.SIGALRM, press)
-    try:
-        for _ in range(40):
-            arm = reward = 0
-            try:
-                signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.001, 0.02))
-                while True:
-                    arm, reward = int(rng.integers(3_000)), float(rng.standard_normal())
-                    learn(bandit, arm, reward)
-                    learned.append((arm, reward))
-            except (KeyboardInterrupt, SystemError):  # numba says SystemError of a signal that comes as it returns
-                pressed += 1
-                if bandit.n_learned > len(learned):
-                    learned.append((arm, reward))
-            assert bandit.model.state.plays.sum() == bandit.n_learned == len(learned)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+    with raise_on_signal(signal.SIGALRM, KeyboardInterrupt) as listen:
+        try:
+            for _ in range(40):
+                arm = reward = 0
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.001, 0.02), 0.02)
+                    while True:
+                        arm, reward = int(rng.integers(3_000)), float(rng.standard_normal())
+                        listen[0] = True  # each time: what is raised in a finalizer reaches nobody
+                        learn(bandit, arm, reward)
+                        learned.append((arm, reward))
+                except (KeyboardInterrupt, SystemError):  # numba says SystemError of a signal that comes as it returns
+                    pressed += 1
+                    if bandit.n_learned > len(learned):
+                        learned.append((arm, reward))
+                assert bandit.model.state.plays.sum() == bandit.n_learned == len(learned)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
     assert pressed == 40
     played, rewards = zip(*learned, strict=True)
     want = dense.dtc(op.RBF(0.2), bandit.model.dictionary, arms[list(played)], np.array(rewards), arms[:40], 1.0)

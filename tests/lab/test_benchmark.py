@@ -39,9 +39,10 @@ def test_dense_sherman_morrison_and_plain_numpy_are_what_they_claim():
 
 def test_two_threads_make_calls():
     bandit, rows = op.OFUL(dim=20), np.eye(20)
-    microseconds, times = threads.thread_gain(lambda: bandit.score(rows), seconds=0.05, repeats=2)
-    assert 0 < microseconds < 1e6
-    assert times > 0
+    for seconds in (0.05, 0.0):  # others may have the processors for longer than it is to take
+        microseconds, times = threads.thread_gain(lambda: bandit.score(rows), seconds=seconds, repeats=2)
+        assert 0 < microseconds < 1e6
+        assert times > 0
 
 
 def test_solving_a_round_again_from_the_estimate_before_takes_time():

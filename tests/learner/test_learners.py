@@ -3,12 +3,14 @@
 import os
 import signal
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 import dense_learners as dense
 import onepass as op
+from interrupting_signals import raise_on_signal
 from onepass.features.sketched_nystrom import make_sketched_nystrom
 from onepass.learner import losses
 
@@ -187,24 +189,40 @@ def test_learners_that_diverge_say_so_instead_of_predicting():
         op.progressive_validation(op.learner.FOGD(loss="squared", step=50.0), rows, targets)
 
 
-def for_ever(timer, learner, rows, targets):
-    timer.start()
+def for_ever(listen, learner, rows, targets):
     while True:
+        listen[0] = True  # each time: what is raised in a finalizer reaches nobody
         learner.partial_fit(rows, targets)
 
 
+@contextmanager
+def signals_every(delay):
+    """SIGINT after so many seconds, and again until the block is left."""
+    over = threading.Event()
+
+    def send():
+        while not over.wait(delay):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        yield
+    finally:
+        over.set()
+        sender.join()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # as finalizers may be hit
 @pytest.mark.parametrize("make", [op.KernelNewton, op.learner.FORKS, op.learner.KOGD, op.learner.RBP])
 def test_interrupts_wait_for_a_block_and_leave_the_learner_as_after_it(make):
     rows, targets = stream(60_000)
     make().partial_fit(rows[:500], targets[:500])  # compiled before the clock runs
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
-    try:
+    with raise_on_signal(signal.SIGINT, KeyboardInterrupt) as listen:
         for delay in (0.002, 0.01, 0.03):
             learner = make()
-            timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
-            with pytest.raises(KeyboardInterrupt):
-                for_ever(timer, learner, rows, targets)
-            timer.join()
+            with signals_every(delay), pytest.raises(KeyboardInterrupt):
+                for_ever(listen, learner, rows, targets)
             state = learner.copy()
             state.partial_fit(rows[:100], targets[:100])
             assert np.isfinite(learner.decision_function(rows[:100])).all()
@@ -217,8 +235,6 @@ def test_interrupts_wait_for_a_block_and_leave_the_learner_as_after_it(make):
                 fresh.partial_fit(rows[:seen], targets[:seen])
                 queries = rows[:50]
                 assert np.array_equal(fresh.decision_function(queries), learner.decision_function(queries))
-    finally:
-        signal.signal(signal.SIGINT, usual)
 
 
 def test_progressive_validation_says_what_it_takes():

@@ -33,12 +33,17 @@ class EmptyMethods(SharedObject):
 
 
 def _calls_per_second(call: Callable[[], Any], threads: int, seconds: float) -> float:
-    """Return the calls per second that these threads make together."""
-    done, end, begin = [0] * threads, time.monotonic() + seconds, threading.Barrier(threads)
+    """Return the calls per second that these threads make together, at least 20 each."""
+    done, began = [0] * threads, [0.0]
+
+    def note_time() -> None:
+        began[0] = time.monotonic()
+
+    begin = threading.Barrier(threads, note_time)
 
     def run(i: int) -> None:
         begin.wait()
-        while time.monotonic() < end:
+        while done[i] == 0 or time.monotonic() < began[0] + seconds:
             for _ in range(AT_ONCE):
                 call()
             done[i] += AT_ONCE
@@ -48,7 +53,7 @@ def _calls_per_second(call: Callable[[], Any], threads: int, seconds: float) -> 
         thread.start()
     for thread in each:
         thread.join()
-    return sum(done) / seconds
+    return sum(done) / (time.monotonic() - began[0])
 
 
 def thread_gain(call: Callable[[], Any], seconds: float = 1.0, repeats: int = 5) -> tuple[float, float]:
