@@ -82,7 +82,10 @@ def test_bandits_whose_arrays_joblib_maps_read_only_learn_in_its_workers():
 
     parts = joblib.Parallel(n_jobs=2)(joblib.delayed(learned_more)(bandit, rows) for _ in range(2))
     bandit.learn(rows, rows[:, 0])
-    assert [written(part) == written(bandit) for part in parts] == [True, True]
+    assert written(parts[0]) == written(parts[1])
+    for part in parts:  # joblib gives its workers fewer BLAS threads, whose sums may differ in the last bits
+        assert part.n_learned == bandit.n_learned
+        np.testing.assert_allclose(part.score(rows), bandit.score(rows), rtol=1e-9)
 
 
 @pytest.mark.parametrize("mode", [None, "r", "c"])
