@@ -172,13 +172,13 @@ class Budgeted(files.Owner):
         self._check_weights(given)
         moment = {"time": now} if self.bandit.needs_time else {}
         prices, bases = self._price_arms(arms, costs)
-        options = {"costs": prices, "weights": self._pacing.pricing(dict(given), now, prices, bases), **moment}
+        options = {"id": id, "eligible": eligible, "costs": prices, **moment}
         known = self._named.get(id) if isinstance(id, str) else None
         if known is not None:  # decided anew only to check the request: without pricing, which would change prices
-            options["weights"] = weights
-            return check_same_offer(known, self.bandit.decide(context, arms, id=id, eligible=eligible, **options))
+            return check_same_offer(known, self.bandit.decide(context, arms, weights=weights, **options))
+        pricing = self._pacing.pricing(dict(given), now, prices, bases)
         with self._pacing.commit_if_new():
-            decision = self.bandit.decide(context, arms, id=id, eligible=eligible, **options)
+            decision = self.bandit.decide(context, arms, weights=pricing, **options)
             if decision.is_batch:
                 raise ValueError("contexts must be those of one decision: budgets are spent one after the other")
         with defer_signals():

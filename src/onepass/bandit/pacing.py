@@ -374,6 +374,8 @@ class Pacing:
                 least = np.where(allowed, upper, np.inf)
                 fits = allowed & (least == least.min())
             allowed = fits
+        if self._shares is None:
+            return allowed
         below = allowed & self._below_shares(arm_keys(survey))
         return below if below.any() else allowed
 
