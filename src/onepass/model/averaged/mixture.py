@@ -80,7 +80,7 @@ from onepass.model.averaged.sketches import (
     sparse_row,
 )
 from onepass.model.averaged.span import WIDE
-from onepass.model.averaged.view import SPARSE, View, embed_from, embedded, no_view, scaled_row, view_fits, width
+from onepass.model.averaged.view import SPARSE, View, embed_from, embedded, no_view, scale_row, view_fits, width
 
 TRUST = 0.1  # of the evidence: 1 settles too early on one model (docs/recommended_defaults.md)
 HUMBLE = 0.1  # prior weight of the models without kernel that were added for noise; .3: better in noise, worse without
@@ -449,7 +449,7 @@ def add_dense_sketches(state, rows, slots, weight, weight_of_width, means, squar
     reg = state.settings[SKETCH_MODEL, REG]
     for i in range(rows.shape[0]):
         first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
-        phi = scaled_row(state.views[STANDARD], rows[i])
+        phi = scale_row(state.views[STANDARD], rows[i])
         norm = unknown(phi, 1.0)
         for a in range(first, last):
             slot, square = slots[a], norm / reg
@@ -539,7 +539,7 @@ def improve(state, slot, x, now, reward):
         if m == SPARSE_MODEL:
             phi, middle = embedded(state.views[RAW], x), middle_of(state.views[RAW])
         else:
-            phi, middle = scaled_row(state.views[STANDARD], x), np.empty(0, np.float32)
+            phi, middle = scale_row(state.views[STANDARD], x), np.empty(0, np.float32)
         reg = state.settings[m, REG]
         e, h, rest = learn_sketch(state.sketches, slot, phi, middle, reg, reward - level, bound)
         add_score(state.scores, m, e, h)

@@ -145,7 +145,7 @@ def embed_from(view, x, first):
 
 
 @compiled
-def scaled_row(view, x):
+def scale_row(view, x):
     """Return all columns of a row x (d,) as linear features, and a constant, (d + 1,) in float32.
 
     Unlike `embedded`, it does not replace wide rows by coordinates. `view` is a feature map that does not use ranks.
@@ -290,7 +290,7 @@ def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray
 
 
 def columns_alone(view: View) -> View:
-    """Return a feature map whose features are those of `scaled_row`, for a map that does not use ranks."""
+    """Return a feature map whose features are those of `scale_row`, for a map that does not use ranks."""
     bare = no_view(view.center.size)
     return bare._replace(center=view.center, unit=view.unit, numbers=view.numbers)
 
