@@ -24,6 +24,7 @@ from onepass.model.averaged.mixture import (
     RANKED,
     RAW,
     SIZE,
+    SKETCH_MODEL,
     STANDARD,
     Mixture,
     begin_arm,
@@ -36,6 +37,7 @@ from onepass.model.averaged.mixture import (
     grown,
     learn_again,
     make_plan,
+    model_of_sketches,
 )
 from onepass.model.averaged.new_columns import widened, wider
 from onepass.model.averaged.regression import length
@@ -56,6 +58,7 @@ from onepass.model.averaged.view import (
 WORK = 5_000_000  # of a call, in numbers of a model that learning reads: some 1.3 ms
 ROW, STEP = 10_000, 600_000  # that a row and a step cost beside their numbers
 SCALES, RANKS = 10, 60  # that a number costs of which scales, or ranks, are made
+DENSE = 4  # that a number of a sketch of dense rows costs, for it is read several times
 AT_LEAST = 8  # rows that a call learns again, whatever they cost
 VIEWS_MADE, LEARNING = 3, 4  # stages: before them the number of the view that is made
 ROWS, STAGE, DONE, NEXT, LANDMARKS, ACROSS, KEPT = range(7)  # places in `Remaking.progress`
@@ -216,7 +219,8 @@ def step_cost(remaking: Remaking) -> int:
 def row_cost(models: Mixture | Remaking) -> int:
     """Return the cost of learning one row in all models, in elementary operations."""
     near = sum(view.half.size // 2 + view.landmarks.size + view.span.basis.size for view in models.views)
-    return ROW + near + models.inverse.shape[1] + models.sketches.basis[:1].size
+    times = DENSE if model_of_sketches(models.plan) == SKETCH_MODEL else 1
+    return ROW + near + models.inverse.shape[1] + times * models.sketches.basis[:1].size
 
 
 def begun_rows(made: Mixture, first: int, most: float) -> int:
