@@ -279,9 +279,10 @@ def test_an_honest_log_whose_weights_are_all_the_same_is_not_refused():
 
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("present", [None, 0, "one"])
-def test_blocks_are_compared_as_one_log_is_and_are_not_kept(known, present):
+def test_blocks_are_compared_as_one_log_is_and_are_not_kept(monkeypatch, known, present):
+    monkeypatch.setattr("onepass.evaluation.comparison.BLOCK", 1_000)
     rng, p = np.random.default_rng(8), (0.5, 0.3, 0.1, 0.1)
-    log = played(rng, 25_000, p, (0.2, 0.5, 0.4, 0.1), known=known, contexts=True)
+    log = played(rng, 2_500, p, (0.2, 0.5, 0.4, 0.1), known=known, contexts=True)
     bandit = op.OFUL(dim=1, model="disjoint", seed=0)
     bandit.learn(log.contexts[:200], log.rewards[:200], arm=log.arms[:200])
     policies = {"bandit": bandit, "uniform": "uniform", "two": [0.0, 0.0, 1.0, 0.0], "even": ev.ConstantPolicy(1)}
@@ -289,14 +290,14 @@ def test_blocks_are_compared_as_one_log_is_and_are_not_kept(known, present):
     kept = []
 
     def blocks():
-        for block in log.blocks(10_000):
+        for block in log.blocks(1_000):
             assert not any(one() is not None for one in kept[:-1])
             kept.append(weakref.ref(block))
             yield block
 
     found = ev.compare(blocks(), policies, present=present)
     assert found == ev.compare(log, policies, present=present)
-    assert (len(kept), found.rows) == (3, 25_000)
+    assert (len(kept), found.rows) == (3, 2_500)
 
 
 def test_blocks_may_have_arms_that_earlier_ones_did_not():

@@ -1,5 +1,6 @@
 """Dispatch and its cache: third-party designs work in the same compiled loop, and stale code is never loaded."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -8,10 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba import typeof
 
 import onepass as op
 from onepass.design import contract
 from onepass.design.design import Design, check_common
+from onepass.foundation.generic import compiled, direct
 
 
 class DiagonalState(NamedTuple):
@@ -65,6 +68,27 @@ def test_a_third_party_design_plays_in_the_same_loop():
         assert arm == np.argmax(scores)
         diagonal += rows[arm] ** 2
         moment += rows[arm, 0] * rows[arm]
+
+
+@compiled
+def one(x):
+    return 1
+
+
+def test_direct_calls_have_code_for_every_type_and_find_arguments_of_another_one():
+    """Also where states of two classes have the same name and fields."""
+    twins = [NamedTuple("Twin", [("x", np.ndarray), ("n", int)]) for _ in range(2)]
+    rows = np.ones((4, 4))
+    frozen = rows.copy()
+    frozen.flags.writeable = False
+    values = [rows, rows.T, rows[:, ::2], frozen, rows[0], rows.astype("float32"), 3, 2**63, 0.5, True]
+    values += [twins[0](rows, 3), twins[1](rows, 3), twins[0](rows[0], 3), (3, 0.5)]
+    assert [direct(one, value)(value) for value in values] == [1] * len(values)
+    assert set(one.overloads) == {(typeof(value),) for value in values}
+    assert len(one.overloads) == len(values)
+    for value, other in itertools.pairwise(values):
+        with pytest.raises(AssertionError, match="and is called with"):
+            direct(one, value)(other)
 
 
 def test_an_unregistered_state_is_a_clear_type_error():

@@ -6,13 +6,28 @@ import pytest
 import onepass as op
 from dense_contextual import Ridge, views_of
 from onepass.design.contract import matrix
-from onepass.model.averaged.mixture import ANYWHERE, MODELS, SPARSE_MODEL, bytes_of
+from onepass.model.averaged.mixture import (
+    ANYWHERE,
+    MODELS,
+    NOISE,
+    SKETCH_MODEL,
+    SPARSE_MODEL,
+    VOLUME,
+    bytes_of,
+    survey_models,
+    weights,
+    weights_of_widths,
+)
 from onepass.model.averaged.remake import spare
 from onepass.model.averaged.sketches import (
     COMPENSATION,
+    DENSE_KEPT,
+    DENSE_NUMBERS,
     RIDGE,
     ROWS_KEPT,
+    WIDEST,
     begin_sketch,
+    dense_size,
     learn_sketch,
     no_sketches,
     state_of,
@@ -142,6 +157,85 @@ def test_a_cut_sketch_is_robust_frequent_directions_under_newton_steps():
     assert np.allclose(sketches.theta[0], theta, atol=SINGLE)
     assert np.allclose(matrix(state_of(sketches, 0, reg)), design.matrix(), rtol=SINGLE, atol=SINGLE * 10.0)
     assert sketches.aside[0, -1] == pytest.approx(theta @ middle, abs=SINGLE)
+
+
+def clicks_of_dense_rows():
+    """A bandit of three arms after 90 clicks, and what it learned; an arm has 30 rows, fewer than 2 DENSE_KEPT."""
+    rows, arms = dense_rows(90, 21), np.arange(90) % 3
+    rewards = (np.random.default_rng(22).random(90) < 0.5).astype(float)
+    bandit = op.ContextualBandit(warm_up=32, reg=0.37, alarm_threshold=None, n_landmarks=8)
+    bandit.learn(rows, rewards, arms.tolist())
+    return bandit, rows, rewards, arms
+
+
+def test_the_sketch_of_dense_rows_is_ridge_regression_on_all_columns_until_a_cut():
+    """Clicks, so that nothing is clipped and unknown arms are worth 0."""
+    bandit, rows, rewards, arms = clicks_of_dense_rows()
+    state = bandit.model.state
+    assert state.sketches.root.shape[1] == 2 * DENSE_KEPT
+    assert bandit.choices()["directions"] == state.views[0].span.basis.shape[1] > 0
+    assert bandit.choices()["bytes_per_arm"] == bytes_of(state.plan, DIM, DENSE_KEPT)
+
+    def phi(x):
+        return np.append(state.views[0].numbers[1] * standardized(state.views[0], x), 1.0 / np.sqrt(DIM + 1.0))
+
+    truth, scores = [Ridge(DIM + 1, 0.37, 0.0) for _ in range(3)], np.zeros(2)
+    for x, arm, reward in zip(rows, arms, rewards, strict=True):
+        e, h, _ = truth[arm].learn(phi(x), reward, 0, 0.0, 0.0)
+        scores += e * e / (1.0 + h), np.log(1.0 + h)
+    assert state.scores[[NOISE, VOLUME], SKETCH_MODEL] == pytest.approx(scores, rel=SINGLE)
+    alone = np.eye(len(MODELS))[SKETCH_MODEL]
+    for x in dense_rows(5, 23):
+        means, widths = survey_models(state, x[None], np.array([0, 1, 2, -1]), alone)
+        f = phi(x)
+        assert np.allclose(means, [*(f @ one.theta for one in truth), 0.0], atol=SINGLE)
+        squares = np.array([f @ one.covariance @ f for one in truth])
+        known = 1.0 / np.sqrt(1.0 / squares + ANYWHERE * 30.0 / (f @ f))
+        assert np.allclose(widths, [*known, np.sqrt(f @ f / 0.37)], rtol=SINGLE)
+
+
+def test_means_and_squared_widths_of_dense_rows_are_averages_over_models_the_sketch_among_them():
+    bandit, *_ = clicks_of_dense_rows()
+    state, slots = bandit.model.state, np.arange(3)
+    w = weights(state)
+    assert w[SKETCH_MODEL] > 0.0
+    for x in dense_rows(5, 24):
+        means, widths = survey_models(state, x[None], slots, w)
+        each = [survey_models(state, x[None], slots, one) for one in np.eye(len(MODELS))[w > 0.0]]
+        assert np.allclose(means, w[w > 0.0] @ [one for one, _ in each])
+        assert np.allclose(widths**2, weights_of_widths(w)[w > 0.0] @ [one**2 for _, one in each])
+        shared = survey_models(state, np.tile(x, (3, 1)), slots, w)
+        assert np.allclose(shared, (means, widths), rtol=1e-5)
+
+
+def test_what_lies_outside_the_main_directions_is_learned_by_the_sketch():
+    """Rewards depend on one column, among the noise that the 64 main directions leave out."""
+    rng = np.random.default_rng(25)
+    rows = 3.0 * rng.standard_normal((900, 80)) @ rng.standard_normal((80, DIM)) / np.sqrt(80)
+    rows += rng.standard_normal(rows.shape)
+    basis = np.linalg.svd(rows[:256] - rows[:256].mean(axis=0), full_matrices=False)[2]
+    rewards = rows @ basis[150] + 0.1 * rng.standard_normal(900)
+    bandit = op.ContextualBandit()
+    bandit.learn(rows, rewards, ["a"] * 900)
+    assert bandit.choices()["weights"]["sketch"] > 0.9
+
+
+def test_a_sketch_of_dense_rows_is_smaller_where_rows_are_wider():
+    assert dense_size(WIDE + 1) == dense_size(DENSE_NUMBERS // DENSE_KEPT) == DENSE_KEPT
+    assert dense_size(1_024) == DENSE_NUMBERS // 1_024
+    assert dense_size(WIDEST) == ROWS_KEPT
+    assert dense_size(WIDEST + 1) == 0
+
+
+def test_where_memory_is_short_dense_rows_lose_their_sketch_before_landmarks():
+    rows = dense_rows(48, 26)
+    sketch = np.zeros((1, 2 * DENSE_KEPT, DIM), np.float32).nbytes
+    plenty = learned(rows, warm_up=32, n_landmarks=8)[0].choices()
+    few = learned(rows, warm_up=32, n_landmarks=8, memory_limit=(3 * plenty["bytes_per_arm"] - sketch) / 1e6)[0]
+    assert "sketch" in plenty["weights"]
+    assert "sketch" not in few.choices()["weights"]
+    assert few.choices()["landmarks"] == plenty["landmarks"]
+    assert few.choices()["bytes_per_arm"] < plenty["bytes_per_arm"] - sketch
 
 
 @pytest.mark.parametrize("make", [dense_rows, sparse_rows])

@@ -130,7 +130,8 @@ def ContextualBandit(
     memory_limit : float, default 64.0
         Megabytes (10^6 bytes), above 0, that the models of all known arms may take when landmarks are chosen. Arms that
         come later take more, and so do columns of records. Rows of more than 300 columns are projected to at most 64
-        directions. If over 90% of their entries are zeros, every arm has a sketch instead.
+        directions for most models; one model learns all columns on a sketch. If over 90% of their entries are zeros,
+        the sketch is the only model.
     alarm_threshold : float, default 50.0
         Threshold, above 0, of the alarm that forgets the arms' models after a change for the worse. It is compared with
         a CUSUM of the squared prediction errors, in units of their mean so far. None means no alarm.

@@ -328,7 +328,7 @@ class ArmMixtures:
         return {
             "weights": {name: round(one, 3) for name, one in believed.items()},
             "landmarks": [len(view.landmarks) for view in state.views],
-            "directions": sketched or state.views[0].span.basis.shape[1],
+            "directions": state.views[0].span.basis.shape[1] or sketched,
             "residual": residual,
             "prior": float(prior(state.rewards)),
             "unit": float(state.rewards.numbers[SPREAD]),

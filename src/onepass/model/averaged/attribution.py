@@ -42,7 +42,7 @@ from onepass.model.averaged.rare_rewards import tail_of
 from onepass.model.averaged.regression import length
 from onepass.model.averaged.rewards import prior
 from onepass.model.averaged.sketches import state_of
-from onepass.model.averaged.view import View, embedded, width
+from onepass.model.averaged.view import View, columns_alone, embedded, width
 from onepass.model.contract import Side
 
 
@@ -104,9 +104,9 @@ def side(state: Mixture, forest: Any, x: np.ndarray, slot: int, sign: float, nam
         for m, (weight, of_width) in enumerate(zip((1.0 - trees) * w, v, strict=True)):
             if weight > 0.0:
                 sees, start, size = state.plan[m].tolist()
-                view = state.views[sees]
+                view = columns_alone(state.views[sees]) if size == 0 else state.views[sees]  # a sketch
                 phi = embedded(view, x)
-                size = size or phi.size - start  # of a sketch
+                start, size = (start, size) if size else (0, phi.size)
                 phi = features(phi, start, size, state.settings[m, CONSTANT]).astype(np.float64)
                 theta, solved = theta_and_solved(state, m, slot, phi, level)
                 across = min(width(view), size - 1)
@@ -157,7 +157,7 @@ def theta_and_solved(state: Mixture, m: int, slot: int, phi: np.ndarray, level: 
     reg = state.settings[m, REG]
     if slot == NEVER:
         return np.zeros(phi.size), phi / reg
-    if state.sketches.root.shape[1] > 0:
+    if state.plan[m, SIZE] == 0:
         space = state_of(state.sketches, slot, reg).space
         return state.sketches.theta[slot].astype(np.float64), solve_in(space, phi.astype(np.float32)).astype(np.float64)
     sizes = state.plan[:, SIZE]

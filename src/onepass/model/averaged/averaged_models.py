@@ -289,7 +289,8 @@ class AveragedModels(Model):
             - "model": "rows" or "records".
             - "weights": weights of the averaged models, by name.
             - "landmarks": numbers of landmarks of the kernel models.
-            - "directions": number of directions that wide rows are projected to; 0 if rows are not wide.
+            - "directions": number of directions that wide rows are projected to, or of rows of an arm's sketch if over
+              90% of their entries are zeros; 0 if rows are not wide.
             - "residual": root mean square prediction error, averaged with the weights; it is the unit of exploration.
             - "prior": predicted reward of an unknown arm.
             - "unit": median absolute deviation of rewards, without zeros, by which clipping is scaled.

@@ -26,8 +26,8 @@ residuals are 0.
 
 After 1, 2, 4, ..., 256 rows the feature maps, called views (view.py), are rebuilt from all rows so far, which are then
 learned again, a slice with every new row (remake.py); after that they stay the same. For rows of more than 300 columns
-the views use coordinates on a span (span.py). If over 90% of the entries are zeros, every arm instead has one model on
-its own sketch (sketches.py).
+the views use coordinates on a span (span.py), and one more model is linear in all columns, on a sketch of each arm
+(sketches.py). If over 90% of the entries are zeros, the sketch is the only model.
 
 The change alarm is a CUSUM, g <- max(0, g + min(e^2 / ((1 + h) sigma^2), 20) - 2), with the residuals of the best model
 without drift. g stays 0 while recent rewards are not clearly worse than all rewards. If g exceeds `alarm_threshold`,
@@ -69,6 +69,7 @@ from onepass.model.averaged.rewards import (
 )
 from onepass.model.averaged.sketches import (
     Sketches,
+    ask_dense,
     ask_sketch,
     begin_sketch,
     bytes_of_sketch,
@@ -79,7 +80,7 @@ from onepass.model.averaged.sketches import (
     sparse_row,
 )
 from onepass.model.averaged.span import WIDE
-from onepass.model.averaged.view import SPARSE, View, embed_from, embedded, no_view, view_fits, width
+from onepass.model.averaged.view import SPARSE, View, embed_from, embedded, no_view, scale_row, view_fits, width
 
 TRUST = 0.1  # of the evidence: 1 settles too early on one model (docs/recommended_defaults.md)
 HUMBLE = 0.1  # prior weight of the models without kernel that were added for noise; .3: better in noise, worse without
@@ -109,17 +110,20 @@ MODELS = (
     (STANDARD, COLUMNS, 0.0, 10.0, 1.0, HUMBLE, 1.0),
     (STANDARD, COLUMNS, 0.0, 100.0, 1.0, HUMBLE, 1.0),
     (STANDARD, CONSTANT_ALONE, 0.0, 1.0, 1.0, HUMBLE, 1.0),
+    (STANDARD, COLUMNS, 0.0, None, 1.0, 1.0, 0.0),
 )
 NAMES = (
     "kernel", "linear", "raw kernel", "drifting linear", "fast linear", "raw linear", "ranked kernel",
-    "linear 1", "linear 10", "linear 100", "constant",
+    "linear 1", "linear 10", "linear 100", "constant", "sketch",
 )  # fmt: skip
 SEES, START, SIZE = range(3)  # columns of `Mixture.plan`
 REG, DRIFT, STRETCH, CONSTANT, WEIGHT = range(5)  # and of `Mixture.settings`
 NOISE, VOLUME = range(2)  # rows of `Mixture.scores`
 CLOCK, KNOWN, ALARMS = range(3)  # entries of `Mixture.counts`
 FEW_COLUMNS = 256  # up to here sparse rows are mostly names, better served by all models
+LINEAR_MODEL = 1  # there unless rows are sparse
 SPARSE_MODEL = 5  # the one where rows are sparse; elsewhere it says little that others do not
+SKETCH_MODEL = 11  # linear in all columns of wide rows that are not sparse
 RANKED_MODEL = 6  # the first to go where memory is short
 
 
@@ -147,7 +151,7 @@ class Mixture(NamedTuple):
     - suspicion (1,): statistic of the alarm.
     - rows (R, d), arms (R,), gains (R,): the first rows, the slots of their arms and their rewards; `rows` is (0, d)
       once the feature maps stay fixed.
-    - sketches: used in place of theta and inverse for wide rows that are mostly zeros.
+    - sketches: used in place of theta and inverse by the model that is linear in all columns of wide rows.
     """
 
     views: tuple[View, View, View]
@@ -176,7 +180,16 @@ def asked(plan, sketched, m):
 
     `plan` (M, 3) holds each model's feature map, first feature and number of features.
     """
-    return plan[m, SIZE] > 0 or (m == SPARSE_MODEL and sketched)
+    return plan[m, SIZE] > 0 or (sketched and m == model_of_sketches(plan))
+
+
+@compiled
+def model_of_sketches(plan):
+    """Return the index of the model that uses sketches if rows are wide: one for rows mostly zeros, one for others.
+
+    `plan` (M, 3) holds each model's feature map, first feature and number of features.
+    """
+    return SKETCH_MODEL if plan[LINEAR_MODEL, SIZE] > 0 else SPARSE_MODEL
 
 
 @compiled
@@ -393,7 +406,7 @@ def survey_models(state, rows, slots, w):
     `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models in
     `state`, the `Mixture`, and -1 for unknown arms, which get the mean and width of the prior.
     """
-    if state.sketches.root.shape[1] > 0:
+    if state.sketches.root.shape[1] > 0 and model_of_sketches(state.plan) == SPARSE_MODEL:
         return survey_sketches(state, rows, slots)
     now, level, v = state.counts[CLOCK], prior(state.rewards), weights_of_widths(w)
     means, widths = np.full(slots.size, level), np.zeros(slots.size)
@@ -403,7 +416,7 @@ def survey_models(state, rows, slots, w):
             phi, t, p = np.empty(0, np.float32), 0, 0
             for m in range(w.size):
                 n, reg, wide = state.plan[m, SIZE], state.settings[m, REG], state.settings[m, STRETCH]
-                if w[m] > 0.0 and state.plan[m, SEES] == view:
+                if n > 0 and w[m] > 0.0 and state.plan[m, SEES] == view:
                     if phi.size == 0:
                         phi = embed_from(state.views[view], rows[i], first_feature(state.plan, w, view))
                     own = features(phi, state.plan[m, START], n, state.settings[m, CONSTANT])
@@ -420,13 +433,36 @@ def survey_models(state, rows, slots, w):
                         if v[m] > 0.0:
                             widths[a] += v[m] * wide * wide * square
                 t, p = t + n, p + length(n)
+    if w[SKETCH_MODEL] > 0.0:
+        add_dense_sketches(state, rows, slots, w[SKETCH_MODEL], v[SKETCH_MODEL], means, widths)
     add_tails(state, slots, means)
     return means, np.sqrt(widths)
 
 
 @compiled
+def add_dense_sketches(state, rows, slots, weight, weight_of_width, means, squares):
+    """Add the part of the model on sketches to the predicted means and squared widths (K,) of K arms, in place.
+
+    Rows are not mostly zeros. The model's weights in means and widths are `weight` and `weight_of_width`.
+    `survey_models` describes the other arguments.
+    """
+    reg = state.settings[SKETCH_MODEL, REG]
+    for i in range(rows.shape[0]):
+        first, last = (0, slots.size) if rows.shape[0] == 1 else (i, i + 1)
+        phi = scale_row(state.views[STANDARD], rows[i])
+        norm = unknown(phi, 1.0)
+        for a in range(first, last):
+            slot, square = slots[a], norm / reg
+            if slot != NEVER:
+                mean, square = ask_dense(state.sketches, slot, phi, reg)
+                means[a] += weight * mean
+                square = cut(square, norm, state.learned[slot])
+            squares[a] += weight_of_width * square
+
+
+@compiled
 def survey_sketches(state, rows, slots):
-    """Return predicted means and widths (K,) of K arms with sketches.
+    """Return predicted means and widths (K,) of K arms with sketches, for rows that are mostly zeros.
 
     `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches in
     `state`, the `Mixture`, and -1 for unknown arms, which get the mean and width of the prior.
@@ -499,11 +535,16 @@ def improve(state, slot, x, now, reward):
                     error, spread, beyond = e, h, rest
             t, p = t + n, p + length(n)
     if state.sketches.root.shape[1] > 0:
-        m, view = SPARSE_MODEL, state.views[RAW]
-        phi, middle = embedded(view, x), middle_of(view)
+        m = model_of_sketches(state.plan)
+        if m == SPARSE_MODEL:
+            phi, middle = embedded(state.views[RAW], x), middle_of(state.views[RAW])
+        else:
+            phi, middle = scale_row(state.views[STANDARD], x), np.empty(0, np.float32)
         reg = state.settings[m, REG]
-        error, spread, beyond = learn_sketch(state.sketches, slot, phi, middle, reg, reward - level, bound)
-        add_score(state.scores, m, error, spread)
+        e, h, rest = learn_sketch(state.sketches, slot, phi, middle, reg, reward - level, bound)
+        add_score(state.scores, m, e, h)
+        if m == best:
+            error, spread, beyond = e, h, rest
     add_cut(tails, size, beyond)
     state.last[slot] = now
     state.learned[slot] += 1
@@ -525,7 +566,7 @@ def begin_arm(state, slot):
         )
         t, p = t + n, p + length(n)
     if state.sketches.root.shape[1] > 0:
-        begin_sketch(state.sketches, slot, state.settings[SPARSE_MODEL, REG])
+        begin_sketch(state.sketches, slot, state.settings[model_of_sketches(state.plan), REG])
 
 
 @compiled
@@ -646,7 +687,7 @@ def choice(rows: np.ndarray, landmarks: int, ranked: bool) -> np.ndarray:
     if rows.shape[1] > FEW_COLUMNS and np.mean(rows == 0.0) > SPARSE:
         return (np.arange(len(MODELS)) == SPARSE_MODEL) & (rows.shape[1] <= WIDE)
     used = np.array([kernel != KERNEL or landmarks > 0 for _, kernel, *_ in MODELS])
-    used[SPARSE_MODEL] = False
+    used[SPARSE_MODEL] = used[SKETCH_MODEL] = False  # the latter has a sketch, and no features
     used[RANKED_MODEL] &= ranked and rows.shape[1] <= WIDE
     return used
 

@@ -24,6 +24,7 @@ from onepass.model.averaged.mixture import (
     RANKED,
     RAW,
     SIZE,
+    SKETCH_MODEL,
     STANDARD,
     Mixture,
     begin_arm,
@@ -36,10 +37,11 @@ from onepass.model.averaged.mixture import (
     grown,
     learn_again,
     make_plan,
+    model_of_sketches,
 )
 from onepass.model.averaged.new_columns import widened, wider
 from onepass.model.averaged.regression import length
-from onepass.model.averaged.sketches import FEWEST_KEPT, ROWS_KEPT, Sketches, no_sketches, sketches_fit
+from onepass.model.averaged.sketches import FEWEST_KEPT, ROWS_KEPT, Sketches, dense_size, no_sketches, sketches_fit
 from onepass.model.averaged.span import FOLD, LEAST, directions, folded, span_of
 from onepass.model.averaged.view import (
     AT_ONCE,
@@ -56,6 +58,7 @@ from onepass.model.averaged.view import (
 WORK = 5_000_000  # of a call, in numbers of a model that learning reads: some 1.3 ms
 ROW, STEP = 10_000, 600_000  # that a row and a step cost beside their numbers
 SCALES, RANKS = 10, 60  # that a number costs of which scales, or ranks, are made
+DENSE = 4  # that a number of a sketch of dense rows costs, for it is read several times
 AT_LEAST = 8  # rows that a call learns again, whatever they cost
 VIEWS_MADE, LEARNING = 3, 4  # stages: before them the number of the view that is made
 ROWS, STAGE, DONE, NEXT, LANDMARKS, ACROSS, KEPT = range(7)  # places in `Remaking.progress`
@@ -216,7 +219,8 @@ def step_cost(remaking: Remaking) -> int:
 def row_cost(models: Mixture | Remaking) -> int:
     """Return the cost of learning one row in all models, in elementary operations."""
     near = sum(view.half.size // 2 + view.landmarks.size + view.span.basis.size for view in models.views)
-    return ROW + near + models.inverse.shape[1] + models.sketches.basis[:1].size
+    times = DENSE if model_of_sketches(models.plan) == SKETCH_MODEL else 1
+    return ROW + near + models.inverse.shape[1] + times * models.sketches.basis[:1].size
 
 
 def begun_rows(made: Mixture, first: int, most: float) -> int:
@@ -277,21 +281,28 @@ def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) ->
     """Return the rebuilding with new models that have learned nothing, once all feature maps are built.
 
     `arms` is the number of known arms, and `memory` the largest memory of their models in bytes. If the models are too
-    large, the map on ranks is left out; if that does not suffice, the rebuilding starts again with half the landmarks
-    and main directions.
+    large, the map on ranks and the sketches of dense rows are left out; if that does not suffice, the rebuilding starts
+    again with half the landmarks and main directions.
     """
     count, _, _, _, size, across, kept = remaking.progress.tolist()
     views, rows = remaking.views, state.rows[:count]
     if remaking.added.size > 0:
         fills, sizes = remaking.added
         views = wider(views[0], fills, sizes), wider(views[1], fills, sizes), wider(views[2], fills, sizes)
+    dim = rows.shape[1]
     plans = [make_plan(views, choice(rows, size, ranked)) for ranked in (True, False)]
+    sketches = (dense_size(dim), 0) if across > 0 and across == directions(dim) and not kept else (kept,)
     least = kept <= FEWEST_KEPT if kept else size == 0 and across <= LEAST
-    fitting = [plan for plan in plans if least or arms * bytes_of(plan, rows.shape[1], kept) <= memory]
+    fitting = [
+        (plan, one)
+        for one in sketches
+        for plan in plans
+        if (least and one == sketches[-1]) or arms * bytes_of(plan, dim, one) <= memory
+    ]
     if not fitting:
         fewer = max(across // 2, LEAST) if across else 0
         return scaled(rows[:, : remaking.fold.shape[1]], size // 2, fewer, kept // 2, remaking.added)
-    plan = fitting[0]
+    plan, sketch = fitting[0]
     bare = state._replace(
         views=views,
         plan=plan,
@@ -303,10 +314,10 @@ def with_models(state: Mixture, remaking: Remaking, arms: int, memory: float) ->
         inverse=np.zeros((0, int(length(plan[:, SIZE]).sum())), np.float32),
         learned=state.learned[:0],
         tails=state.tails[:0],
-        sketches=no_sketches(0, rows.shape[1], kept),
+        sketches=no_sketches(0, dim, sketch),
     )
     remaking.progress[STAGE] = LEARNING
-    more = remaking._replace(fold=np.zeros((0, rows.shape[1])), added=np.zeros((2, 0)))
+    more = remaking._replace(fold=np.zeros((0, dim)), added=np.zeros((2, 0)))
     return parted(grown(bare, len(state.last)), more)
 
 

@@ -1,12 +1,16 @@
-"""The model of wide rows that are mostly zeros: for every arm, Newton steps on a robust Frequent Directions sketch.
+"""A model of wide rows: for every arm, Newton steps on a robust Frequent Directions sketch.
 
     h = phi^T A^-1 phi,  e = r - phi^T theta, clipped at bound sqrt(1 + h),  theta <- theta + A^-1 phi e / (1 + h)
     A <- A + phi phi^T, cut to `size` directions whenever there are 2 size,  A = reg I, theta = 0 at first
 
-phi = [scale (x - center) unit, 1 / sqrt(d + 1)] are the features of the raw view (view.py). They are s - m with a
-sparse s and a constant m. The model is exact while an arm has fewer than 2 size rows. Half of what is cut is added to
-the ridge (RFD: design/frequent_directions.py). A prediction costs 2 size products for each non-zero of s, and (2
-size)^2, for an arm, because Q m and theta^T m are stored; learning costs O(size d) for one arm.
+phi = [scale (x - center) unit, 1 / sqrt(d + 1)] are the columns of a view (view.py) and a constant. The model is exact
+while an arm has fewer than 2 size rows. Half of what is cut is added to the ridge (RFD: design/frequent_directions.py).
+Learning costs O(size d) for one arm.
+
+For rows that are mostly zeros it is the only model, on the raw view. There phi = s - m with a sparse s and a constant
+m. Because Q m and theta^T m are stored, a prediction for an arm costs 2 size products for each non-zero of s, and (2
+size)^2. For other rows it is one of the averaged models, on the standard view. It sees all columns, where the other
+models see coordinates on a span (span.py). A prediction costs 2 size (d + 2 size) for an arm.
 """
 
 from typing import NamedTuple
@@ -16,27 +20,30 @@ import numpy as np
 from onepass.design import contract
 from onepass.design.frequent_directions import FrequentDirectionsRule
 from onepass.design.sketch import SketchSettings, SketchState
-from onepass.design.subspace import Subspace, solve_in
+from onepass.design.subspace import Subspace, inverse_quadratic_in, solve_in
 from onepass.design.truncation import Sums
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.state import lazy_zeros
 
 ROWS_KEPT = 16  # directions that a cut leaves, and one more: 8 to 32 are alike (docs/wide_rows.md)
+DENSE_KEPT = 48  # the same where rows are not mostly zeros: 16 and 32 help less (docs/wide_rows.md)
+DENSE_NUMBERS = 1 << 15  # of a sketch with fewer than 48 directions
+WIDEST = 4_096  # columns above which rows that are not mostly zeros have no sketch: it would take too long
 FEWEST_KEPT = 4  # where memory is short
 COMPENSATION = 0.5  # of what is cut, that goes into the ridge: RFD of Luo et al.
 USED, RIDGE, LOG_DET, LEFT, MASS, SHED, WEIGHTED, DUST = range(8)  # places in a row of `Sketches.numbers`
 
 
 class Sketches(NamedTuple):
-    """Sketched models of arms, for wide rows with d columns that are mostly zeros; with size 0 there are none.
+    """Sketched models of arms, for wide rows with d columns; with size 0 there are none.
 
     The data of an arm are at an index of the arrays, called its slot.
 
     - basis (slots, 2 size, d + 1): orthonormal rows, a matrix Q for each arm.
     - root (slots, 2 size, 2 size): square root of the inverse Gram matrix on the span of Q.
     - theta (slots, d + 1): parameters.
-    - aside (slots, 2 size + 1): Q m and theta^T m, where m is the scaled mean row.
+    - aside (slots, 2 size + 1): Q m and theta^T m, where m is the scaled mean row; only for rows that are mostly zeros.
     - numbers (slots, 8): directions in use, ridge penalty, and the other scalars of the design.
     """
 
@@ -60,6 +67,11 @@ def no_sketches(slots: int, dim: int, size: int) -> Sketches:
         aside=np.zeros((slots, 2 * size + 1)),
         numbers=np.zeros((slots, DUST + 1)),
     )
+
+
+def dense_size(dim: int) -> int:
+    """Return the number of directions that sketches keep of rows with `dim` columns that are not mostly zeros."""
+    return 0 if dim > WIDEST else max(ROWS_KEPT, min(DENSE_KEPT, DENSE_NUMBERS // dim))
 
 
 def bytes_of_sketch(dim: int, size: int) -> int:
@@ -155,6 +167,16 @@ def ask_sketch(sketches, slot, places, values, norm):
 
 
 @compiled
+def ask_dense(sketches, slot, phi, reg):
+    """Return the predicted mean and the squared width of the arm at index `slot`, for features phi (d + 1,).
+
+    `reg` is the ridge penalty.
+    """
+    space = state_of(sketches, slot, reg).space
+    return float(dot(phi, sketches.theta[slot])), float(inverse_quadratic_in(space, phi.reshape(1, -1))[0])
+
+
+@compiled
 def state_of(sketches, slot, reg):
     """Return the sketch of the arm at index `slot` as a `SketchState`, whose arrays are not copied.
 
@@ -180,10 +202,11 @@ def state_of(sketches, slot, reg):
 def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
     """Learn one reward of an arm; return the clipped prediction error, the squared width and the amount clipped.
 
-    phi (d + 1,) holds the features s - m of a row: s are its scaled columns and the constant feature, and middle (d +
-    1,) is the scaled mean row m, 0 for the constant. Products of `middle` with the model are stored again, for fast
-    predictions. `sketches` is changed in place. `slot` is the index of the arm, and `reg` the ridge penalty. `bound` is
-    the limit of the error in units of sqrt(1 + squared width); 0 means none.
+    phi (d + 1,) holds the features of a row. For rows that are mostly zeros they are s - m: s are the scaled columns
+    and the constant feature, and middle (d + 1,) is the scaled mean row m, 0 for the constant. Products of `middle`
+    with the model are stored again, for fast predictions. For other rows `middle` is (0,). `sketches` is changed in
+    place. `slot` is the index of the arm, and `reg` the ridge penalty. `bound` is the limit of the error in units of
+    sqrt(1 + squared width); 0 means none.
     """
     state, theta, aside = state_of(sketches, slot, reg), sketches.theta[slot], sketches.aside[slot]
     direction = solve_in(state.space, phi)
@@ -198,10 +221,11 @@ def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
     space, sums, n = state.space, state.sums, sketches.numbers[slot]
     n[USED], n[RIDGE], n[LOG_DET], n[LEFT] = space.used, space.ridge, space.log_det, space.left
     n[MASS], n[SHED], n[WEIGHTED], n[DUST] = sums.mass, sums.shed, sums.weighted, sums.dust
-    along = dot(space.basis[: space.used], middle)
-    for i in range(along.size):
-        aside[i] = along[i]
-    aside[-1] = dot(theta, middle)
+    if middle.size > 0:
+        along = dot(space.basis[: space.used], middle)
+        for i in range(along.size):
+            aside[i] = along[i]
+        aside[-1] = dot(theta, middle)
     return e, h, whole - e
 
 

@@ -144,6 +144,20 @@ def embed_from(view, x, first):
     return phi
 
 
+@compiled
+def scale_row(view, x):
+    """Return all columns of a row x (d,) as linear features, and a constant, (d + 1,) in float32.
+
+    Unlike `embedded`, it does not replace wide rows by coordinates. `view` is a feature map that does not use ranks.
+    """
+    dim, scale = x.size, view.numbers[1]
+    phi = np.empty(dim + 1, np.float32)
+    for j in range(dim):
+        phi[j] = scale * cut_at(view, j, x[j])
+    phi[dim] = 1.0 / np.sqrt(dim + 1.0)
+    return phi
+
+
 def no_view(dim: int) -> View:
     """Return a feature map without landmarks that gives all rows of `dim` columns the same features."""
     return View(
@@ -273,6 +287,12 @@ def with_landmarks(view: View, z: np.ndarray, size: int, orders: list[np.ndarray
         landmarks=np.ascontiguousarray(some[kept], np.float32),
         half=np.ascontiguousarray(half, np.float32),
     )
+
+
+def columns_alone(view: View) -> View:
+    """Return a feature map whose features are those of `scale_row`, for a map that does not use ranks."""
+    bare = no_view(view.center.size)
+    return bare._replace(center=view.center, unit=view.unit, numbers=view.numbers)
 
 
 def view_fits(view: View, dim: int) -> bool:

@@ -28,8 +28,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # which loads scipy.special when it is needed
 from scipy.linalg import get_lapack_funcs
-from scipy.special import expit
 
 from onepass.model.interval.splines import KEPT, smooth_basis
 
@@ -226,7 +226,7 @@ class SplinePosterior:
         count = min(int(self.tally[0]), FIRST_ROWS)
         z = (self.first_x[:count, :, None] * self.first_psi[:count, None, :]).reshape(count, len(self.theta))
         eta, (y, offset, weight, target) = z @ self.theta, self.first_y[:count].T.copy()
-        mu = expit(eta + offset)
+        mu = scipy.special.expit(eta + offset)
         weights = np.maximum(mu * (1.0 - mu), LEAST_WEIGHT)
         targets = eta + (y - mu) / weights
         self.gram += z.T @ ((weights - weight)[:, None] * z)
