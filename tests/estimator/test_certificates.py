@@ -49,8 +49,7 @@ def test_certificates_hold_at_every_scale_of_rows_and_reg(name, kind):
         for scale in POWERS:
             for reg in POWERS:
                 design = MEMBERS[name](reg)
-                for row in scale * rows[:60]:
-                    design.append(row)
+                append_each(design, scale * rows[:60])
                 design.append(scale * rows[60:])
                 assert gap(scale * rows, reg, design.matrix()) <= design.error_bound()
 
