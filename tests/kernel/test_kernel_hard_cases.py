@@ -30,7 +30,7 @@ from kernel_games import (
 
 def sane(bandit, rows, sets):
     """Finite, no negative variance, and still able to decide."""
-    for posterior in (bandit.model.posterior(rows), bandit.model.posterior(None if sets == "fixed" else rows)):
+    for posterior in map(bandit.model.posterior, (rows, None) if sets == "fixed" else (rows,)):
         assert all(np.isfinite(part).all() for part in posterior)
         assert (posterior.variances >= 0).all()
         assert (posterior.deviations >= 0).all()

@@ -20,6 +20,7 @@ from onepass.features.kernels import JITTER, Kernel, as_kernel, check_positive_d
 from onepass.foundation import check
 from onepass.foundation.registry import savable
 from onepass.foundation.state import is_abstract, zeros
+from onepass.foundation.triangular import solve_lower
 
 IN_SPAN = 1e-9  # of a point's own variance: with less, roundings of the features would pass for new directions
 NONE = 1e-290  # a variance that small is none: its square root could not be divided by
@@ -44,7 +45,7 @@ def pivot_cholesky(kernel: Kernel, gram: np.ndarray, least: np.ndarray | float =
     kept, rest = order[:rank], order[rank:]
     lower = np.tril(factor[:rank, :rank]) * scale[kept, None]
     if rest.size:
-        across = scipy.linalg.solve_triangular(lower, gram[np.ix_(kept, rest)], lower=True, check_finite=False)
+        across = solve_lower(lower, gram[np.ix_(kept, rest)])
         missing = np.abs(gram[np.ix_(rest, rest)] - across.T @ across)
         if missing.max() > floor.max() + JITTER * largest * len(gram):
             raise indefinite_error(kernel)
@@ -71,7 +72,7 @@ def output_dim_nystrom(state: NystromState) -> int:
 @update_and_transform.register(NystromState)
 def transform_nystrom(state: NystromState, rows: np.ndarray) -> np.ndarray:
     gram = state.kernel.gram(state.points, rows.astype(np.float64, copy=False))
-    z = scipy.linalg.solve_triangular(state.lower, gram, lower=True, overwrite_b=True, check_finite=False).T
+    z = solve_lower(state.lower, gram, overwrite=True).T
     return np.ascontiguousarray(z, rows.dtype)
 
 
@@ -172,9 +173,7 @@ class Nystrom(FeatureMap):
     def attribute(self, state: Any, x: np.ndarray, features: Linear, names: tuple[str, ...]) -> Attribution:
         # by landmark: slopes^T L^-1 k_S(x) = (L^-T slopes)^T k_S(x)
         near = state.kernel.gram(state.points, x[None].astype(np.float64))[:, 0]
-        slopes = scipy.linalg.solve_triangular(
-            state.lower, features.slopes.T, lower=True, trans=1, check_finite=False
-        ).T
+        slopes = solve_lower(state.lower, features.slopes.T, transposed=True).T
         rest = constant_part(features, transform_nystrom(state, x[None])[0])
         return name_terms(self.name_features(names), near, Linear(slopes, slopes * near), rest)
 

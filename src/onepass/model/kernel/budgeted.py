@@ -36,6 +36,7 @@ from onepass.features.nystrom import IN_SPAN, pivot_cholesky
 from onepass.foundation import check
 from onepass.foundation.check import quote
 from onepass.foundation.registry import savable
+from onepass.foundation.triangular import cholesky, solve_lower
 from onepass.model.kernel.checks import kernel_matrix, kernel_row, round_variance, table_variances
 from onepass.model.kernel.dictionary import play_and_join, play_outside_dictionary
 from onepass.model.kernel.leverage import check_open_interval
@@ -283,11 +284,11 @@ class BudgetedPosterior(KernelPosterior):
         kept, lower = pivot_cholesky(self.kernel, kernel_matrix(self.kernel, points[places], points[places]), least)
         used, members, room = len(kept), places[kept], max(len(state.members), len(kept) + ROOM)
         gram = kernel_matrix(self.kernel, points[members], points)
-        z = scipy.linalg.solve_triangular(lower, gram, lower=True, overwrite_b=True, check_finite=False)
+        z = solve_lower(lower, gram, overwrite=True)
         seen = np.flatnonzero(state.plays)
         own, plays = z[:, seen], state.plays[seen]
         design = (own * plays) @ own.T + self.reg * np.eye(used)
-        factor = scipy.linalg.cholesky(design, lower=True, check_finite=False)
+        factor = cholesky(design)
         inverse = scipy.linalg.lapack.dtrtri(factor, lower=1)[0]
         answers = inverse.T @ (inverse @ (own @ np.stack([state.sums[seen], plays], axis=1)))
         half = inverse @ z
@@ -320,7 +321,7 @@ class BudgetedPosterior(KernelPosterior):
         if state.n_rows == 0:
             return gram
         lower = state.rows[: state.n_rows, state.members[: state.n_rows]].T  # row i of L is z of point i
-        return scipy.linalg.solve_triangular(lower, gram, lower=True, check_finite=False)
+        return solve_lower(lower, gram)
 
     def predict(self, gram: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         state = self.state
@@ -382,10 +383,10 @@ class BudgetedPosterior(KernelPosterior):
         if not seen.size:
             return 1.0
         lower, scale, z = s.rows[: s.n_rows, members].T, np.sqrt(s.prior[members]), s.rows[: s.n_rows, seen]
-        weights = np.abs(scipy.linalg.solve_triangular(lower, z, lower=True, trans=1, check_finite=False))
+        weights = np.abs(solve_lower(lower, z, transposed=True))
         unit = ROUNDINGS * np.finfo(float).eps
         rounded = unit * np.maximum((scale @ weights) ** 2, s.prior[seen])
-        spread = np.sum(scipy.linalg.solve_triangular(lower, np.diag(scale), lower=True, check_finite=False) ** 2)
+        spread = np.sum(solve_lower(lower, np.diag(scale)) ** 2)
         plays = s.plays[seen] / self.reg
         rho = float(plays @ rounded + unit * (spread + s.n_learned))
         if rho >= 1.0:
@@ -402,5 +403,5 @@ class BudgetedPosterior(KernelPosterior):
         z = self.column(near)
         heard = state.rows[:used, :size] @ np.stack([state.sums[:size], state.plays[:size]], axis=1)
         wanted = np.column_stack([root @ (root.T @ heard), z / self.reg - root @ (root.T @ z)])
-        found = scipy.linalg.solve_triangular(lower, wanted, lower=True, trans=1, check_finite=False)
+        found = solve_lower(lower, wanted, transposed=True)
         return found[:, :2], found[:, 2]
