@@ -16,8 +16,7 @@ from patience import PATIENCE
 from service_process import RunningService, write_settings
 
 ASKED = {"context": {"hour": 0.5}, "arms": ["a", "b", "c"]}
-MEGABYTES = repetitions(4, 100)  # that each attacker sends
-MOST = repetitions(50.0, 100.0)  # megabytes that the service may grow by
+MEGABYTES = repetitions(8, 100)  # that each attacker sends
 KNOWN = repetitions(300, 2_000)  # arms at most
 BODY = 900_000  # bytes of a request, within limits.body
 HOST = b"host: localhost\r\n"
@@ -144,5 +143,5 @@ def test_an_attacker_takes_neither_memory_nor_time_of_others(served, attack):
             time.sleep(0.01)
         attacker.join()
         assert client.post("/v1/news/decide", json=ASKED).status_code == 200
-        assert resident_megabytes(served.process.pid) - before < MOST
+        assert resident_megabytes(served.process.pid) - before < 100.0
         assert not LONG or slowest < 1.0
