@@ -5,7 +5,7 @@ The functions here make the same calls of LAPACK, so their results are the same 
 """
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtrs
+import scipy
 
 
 def solve_lower(lower: np.ndarray, b: np.ndarray, *, transposed: bool = False, overwrite: bool = False) -> np.ndarray:
@@ -17,9 +17,9 @@ def solve_lower(lower: np.ndarray, b: np.ndarray, *, transposed: bool = False, o
     if not b.size:
         return np.empty(b.shape)
     if lower.flags.f_contiguous:
-        found, info = dtrtrs(lower, b, lower=1, trans=int(transposed), overwrite_b=overwrite)
+        found, info = scipy.linalg.lapack.dtrtrs(lower, b, lower=1, trans=int(transposed), overwrite_b=overwrite)
     else:  # LAPACK reads columns, to which L^T is an upper triangle
-        found, info = dtrtrs(lower.T, b, lower=0, trans=int(not transposed), overwrite_b=overwrite)
+        found, info = scipy.linalg.lapack.dtrtrs(lower.T, b, lower=0, trans=int(not transposed), overwrite_b=overwrite)
     if info:
         raise np.linalg.LinAlgError(f"matrix is singular: its diagonal entry {info - 1} is 0")
     return found
@@ -30,7 +30,7 @@ def cholesky(matrix: np.ndarray) -> np.ndarray:
 
     Raises LinAlgError if the matrix is not positive definite.
     """
-    factor, info = dpotrf(matrix, lower=1, clean=1)
+    factor, info = scipy.linalg.lapack.dpotrf(matrix, lower=1, clean=1)
     if info:
         raise np.linalg.LinAlgError(f"matrix is not positive definite: its leading minor {info} is not")
     return factor

@@ -60,7 +60,9 @@ def _play_per_arm(arms: int = 10, dim: int = 20, rounds: int = 5000) -> list[Lin
     start = time.perf_counter()
     bandit.copy().play(contexts, rewards)
     played = (time.perf_counter() - start) / rounds * 1e6
-    names, start = tuple(range(arms)), time.perf_counter()
+    names, twin = tuple(range(arms)), bandit.copy()
+    twin.learn(contexts[0, 0], 0.0, twin.decide(contexts[0, 0], names).arm)  # compiles
+    start = time.perf_counter()
     for row, paid in zip(contexts[:, 0], rewards, strict=True):
         arm = bandit.decide(row, names).arm
         bandit.learn(row, float(paid[arm]), arm)
