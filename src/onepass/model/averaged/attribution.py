@@ -6,9 +6,10 @@ With features phi_mj and parameters theta_mj of model m for column j, mean and w
     width^2 = sum_m v_m cut_m^2 sum_j phi_mj (P_m phi_m)_j
 
 cut_m is the factor of the widths of model m, reduced by the arm's rows. mixture.py defines the other symbols. Every
-model with weight has one feature for column j. For wide rows, features are coordinates on the span Q (span.py). All
-kernel features together are one term. w is the weight of the trees (forest_share.py). A step is the change of the arm's
-mean at a split of a tree. It belongs to the column of the split, and the step from mu to the root to the prior.
+model with weight has one feature for column j. For wide rows, features are coordinates on the span Q (span.py), except
+for the model on a sketch (sketches.py). All kernel features together are one term. w is the weight of the trees
+(forest_share.py). A step is the change of the arm's mean at a split of a tree. It belongs to the column of the split,
+and the step from mu to the root to the prior.
 """
 
 from collections.abc import Iterable

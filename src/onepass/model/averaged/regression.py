@@ -60,8 +60,8 @@ def look(inverse, phi, kept, reg):
     quadratic, place, n = np.float32(0.0), 0, phi.size
     for j in range(0, n - 1, 2):  # two rows at a time read phi once: a seventh of the time less
         one, two, next_place = np.float32(0.0), np.float32(0.0), place + j + 1
-        row, next_row = inverse[place : place + j], inverse[next_place : next_place + j]  # slices: their loop becomes
-        for k in range(j):  # one of vectors
+        row, next_row = inverse[place : place + j], inverse[next_place : next_place + j]
+        for k in range(j):  # over slices, so that it becomes a loop of vectors
             one += row[k] * phi[k]
             two += next_row[k] * phi[k]
         two += inverse[next_place + j] * phi[j]
