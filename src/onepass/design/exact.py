@@ -24,7 +24,7 @@ import numpy as np
 
 from onepass.design import contract
 from onepass.design.design import Design, check_common
-from onepass.design.subspace import init_subspace_like, subspace_from_spectrum
+from onepass.design.subspace import init_subspace_like
 from onepass.design.truncation import Prior, Sums, Truncation, certificate, truncate
 from onepass.foundation.cholesky_updates import eigenvalue, spectrum_of_root, update_root, update_root_rows
 from onepass.foundation.generic import compiled
@@ -311,14 +311,15 @@ def is_untouched(state: ExactState) -> bool:
     return abs(first * first * state.settings.reg - 1.0) <= UNTOUCHED * np.finfo(state.root.dtype).eps
 
 
+prior_by_spectrum = contract.prior.dispatch(object)  # the default, for a design with rows
+
+
 @contract.prior.for_state(ExactState)
 def prior(state: ExactState) -> Prior:
     """Return the initial model of every arm: without rows there is no direction, and nothing to decompose."""
     if is_untouched(state):
         return Prior(space=init_subspace_like(state.root, 0, state.settings.reg), sums=contract.sums(state))
-    values, vectors, rest = contract.spectrum(state)
-    least = ROUNDINGS * float(np.finfo(vectors.dtype).eps) * rest
-    return Prior(space=subspace_from_spectrum(vectors, values, rest, least), sums=contract.sums(state))
+    return prior_by_spectrum(state)
 
 
 @compiled
