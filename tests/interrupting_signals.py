@@ -20,13 +20,16 @@ def is_heard(frame):
 
 
 @contextmanager
-def raise_on_signal(number, error=Interrupted):
+def raise_on_signal(number, error=Interrupted, before_it_returns=lambda: None):
     """Install a handler that raises once for every `listen[0] = True`."""
     listen = [False]
 
     def handle(number, frame):
-        if listen[0] and is_heard(frame):
+        raises = listen[0] and is_heard(frame)
+        if raises:
             listen[0] = False
+        before_it_returns()
+        if raises:
             raise error
 
     usual = signal.signal(number, handle)
@@ -37,11 +40,20 @@ def raise_on_signal(number, error=Interrupted):
 
 
 @contextmanager
-def alarms():
-    """Send the signals of a timer, as timeouts do."""
-    with raise_on_signal(signal.SIGALRM) as listen:
-        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0013)
+def alarms(after=0.0013):
+    """Send the signals of a timer, as timeouts do, each `after` seconds after the handler of the one before.
+
+    With a fixed period, handlers that take longer would interrupt themselves without end.
+    """
+    wait = [after]
+
+    def start():
+        signal.setitimer(signal.ITIMER_REAL, wait[0], 30 * wait[0])  # again, should a signal have been lost
+
+    with raise_on_signal(signal.SIGALRM, before_it_returns=start) as listen:
+        start()
         try:
             yield listen
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            wait[0] = 0.0
+            start()

@@ -12,7 +12,7 @@ import pytest
 import onepass as op
 from counts import LONG
 from onepass.bandit.rewarded_ids import LENGTH, RewardedIds
-from onepass.exploration.randomness import make_generator, make_key
+from onepass.exploration.randomness import generator_of_seed, make_generator, make_key
 from patience import PATIENCE
 
 DIM = 3
@@ -285,6 +285,14 @@ def test_the_generator_of_a_key_is_philox_of_that_key():
             make_generator(key).standard_normal()
             == np.random.Generator(np.random.Philox(key=int(key, 16))).standard_normal()
         )
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**40, 2**200])
+def test_the_generator_of_a_seed_is_the_default_one_of_numpy_and_new_at_every_call(seed):
+    for _ in range(2):
+        ours, naive = generator_of_seed(seed), np.random.default_rng(seed)
+        assert ours.bit_generator.state == naive.bit_generator.state
+        assert ours.random(5).tolist() == naive.random(5).tolist()
 
 
 def test_each_of_several_decisions_is_plain_json():

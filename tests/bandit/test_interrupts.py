@@ -142,8 +142,7 @@ def test_wherever_a_handler_raises_all_handlers_are_in_their_places_afterwards()
             with defer_signals():
                 pass
 
-    with handler_of_ctrl_c(signal.default_int_handler), alarms() as listen:
-        signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+    with handler_of_ctrl_c(signal.default_int_handler), alarms(0.0001) as listen:
         for came in range(1, 5000):
             until_done(listen, blocks, lambda interrupted, came=came: interrupted >= 1)
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, came

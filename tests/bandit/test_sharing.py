@@ -163,8 +163,7 @@ def test_after_handlers_that_raise_at_any_time_nothing_stays_locked():
             act()
 
     threads = [threading.Thread(target=others, args=(act,)) for act in (one.read, one.write)]
-    with switching(), alarms() as listen:
-        signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.00013)
+    with switching(), alarms(0.00013) as listen:
         for wave in range(2):
             came, end = 0, time.monotonic() + PATIENCE / 2
             while came < repetitions(400, 40_000) and time.monotonic() < end:
@@ -183,7 +182,6 @@ def test_after_handlers_that_raise_at_any_time_nothing_stays_locked():
                 assert free(one)
                 for thread in threads:
                     thread.start()
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
     over.set()
     for thread in threads:
         thread.join()

@@ -37,6 +37,7 @@ from onepass.bandit.sketch_warning import FIRST, next_look
 from onepass.bandit.snapshot import Snapshot
 from onepass.estimator.families import name_of
 from onepass.exploration.exploration import Exploration
+from onepass.exploration.randomness import generator_of_seed
 from onepass.exploration.rule import Rule, make_rule
 from onepass.features.feature_map import FeatureMap
 from onepass.foundation import check, files
@@ -437,7 +438,7 @@ class Bandit(files.Owner):
         if draw:
             seeds = decision_seeds(id, None if request.single else len(request.each), self.seed, self._rng)
         else:
-            rng = np.random.default_rng(self.seed)
+            rng = generator_of_seed(self.seed)
             seeds = decision_seeds(id, None, self.seed, rng) if id else [DecisionSeed("", rng, self.seed)]
         return Asked(model, request, k, among, is_greedy(rest), rule, seeds, prices, weighed, self.outcomes)
 
@@ -517,7 +518,7 @@ class Bandit(files.Owner):
         """
         model = self._model.at(time)
         request = model.encode(context, arms)
-        scores = self._scores(model, request, np.random.default_rng(self.seed))
+        scores = self._scores(model, request, generator_of_seed(self.seed))
         return scores[0] if request.single else scores
 
     def _scores(self, model: Model, request: Request, rng: np.random.Generator) -> np.ndarray:
@@ -566,7 +567,7 @@ class Bandit(files.Owner):
         ValueError
             If a shape does not fit, `k` is below 1, or `exclude` does not have one collection of names for each user.
         """
-        model, rng = self._model.at(time), np.random.default_rng(self.seed)
+        model, rng = self._model.at(time), generator_of_seed(self.seed)
         users, part_of = model.users(contexts)
         if users == 0:
             return Recommendation([], [])
@@ -575,7 +576,7 @@ class Bandit(files.Owner):
         names = range(first.size) if first.names is None else first.names
 
         def scores_of(part: slice) -> np.ndarray:
-            block = np.random.default_rng(self.seed) if model.common_draw else rng
+            block = generator_of_seed(self.seed) if model.common_draw else rng
             return self._scores(model, model.encode(part_of(part), arms), block)
 
         return recommend_top_k(names, users, scores_of, k, exclude, self.seed)
@@ -930,7 +931,7 @@ class Bandit(files.Owner):
             request = model.encode(context, arms)
         if not request.single:
             raise ValueError(f"contexts must be those of one decision, not of {len(request.each)} at once")
-        scores = self._scores(model, request, np.random.default_rng(self.seed))[0]
+        scores = self._scores(model, request, generator_of_seed(self.seed))[0]
         offered = range(request.size) if request.names is None else request.names
         places = arms_to_explain(scores, offered, arm, other, model.can_compare(request))
         sides = model.attribute(request, places, names)

@@ -107,3 +107,19 @@ def make_generator(key: str) -> np.random.Generator:
     """
     words: Any = FixedSeed(np.frombuffer(bytes.fromhex(key)[::-1], "<u8"))
     return np.random.Generator(np.random.Philox(words))
+
+
+def generator_of_seed(seed: int) -> np.random.Generator:
+    """Return a generator with the numbers of `numpy.random.default_rng(seed)`, in a fifth of the time.
+
+    Use it for a single call. It cannot spawn other generators.
+    """
+    words: Any = FixedSeed(_words_of_seed(seed))
+    return np.random.Generator(np.random.PCG64(words))
+
+
+@lru_cache(maxsize=256)
+def _words_of_seed(seed: int) -> np.ndarray:
+    words = np.random.SeedSequence(seed).generate_state(4, np.uint64)
+    words.flags.writeable = False
+    return words
