@@ -174,7 +174,8 @@ class Estimator:
     def deviation(self, sample: Sample) -> float:
         """Return the standard error for a fixed log, sqrt(variance of the terms / n).
 
-        For DM it includes the mean error of the reward model, as DR estimates it. NaN if the estimator uses no row.
+        For DM it includes the mean error of the reward model, as DR estimates it. NaN if the estimator uses fewer than
+        two rows.
 
         Parameters
         ----------
@@ -187,7 +188,7 @@ class Estimator:
             Standard error of the estimate.
         """
         sample = self.select_rows(sample)
-        if sample.rows == 0:
+        if sample.rows < 2:
             return float("nan")
         if self.shape is not zero_shape:
             return float(np.sqrt(self.terms(sample).var() / sample.rows))

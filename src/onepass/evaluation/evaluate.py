@@ -48,11 +48,12 @@ class Estimate:
         Estimate, NaN if no row has a model that it needs.
     deviation : float
         Standard error on a fixed log. For "dm" it includes the mean error of the reward model, as "dr"
-        estimates it.
+        estimates it. NaN if the estimator uses fewer than two rows.
     knob : float or None
         Parameter of the estimator, such as the weight at which "clipped" clips. None if it has none.
     normal : Interval
-        Limits value +- z deviations. A logger that learns, or a look before the end, makes them invalid.
+        Limits value +- z deviations; the whole range of rewards if the deviation is NaN. A logger that learns, or a
+        look before the end, makes them invalid.
     """
 
     name: str

@@ -26,9 +26,10 @@ def normal(terms: np.ndarray, rewards: Range, alpha: float) -> Interval:
     """Return the interval mean +- z sqrt(variance / n) of an estimator's terms (n,), clipped to the range of rewards.
 
     The estimate of a policy's value is the mean of the terms, one for each of the n rows of the log. z is the normal
-    quantile for level 1 - alpha, which holds for large n.
+    quantile for level 1 - alpha, which holds for large n. A single row gives the whole range.
     """
-    return normal_interval(float(terms.mean()), float(np.sqrt(terms.var() / terms.size)), rewards, alpha)
+    deviation = float(np.sqrt(terms.var() / terms.size)) if terms.size > 1 else float("nan")
+    return normal_interval(float(terms.mean()), deviation, rewards, alpha)
 
 
 def normal_interval(value: float, deviation: float, rewards: Range, alpha: float) -> Interval:

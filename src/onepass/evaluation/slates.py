@@ -47,7 +47,7 @@ class SlateEvaluation:
         Value of a list, the sum of its slots by IPS. None if the evaluation of a slot was refused (see
         `Evaluation`).
     deviation : float
-        Standard error of the value, over lists.
+        Standard error of the value, over lists; NaN for a single list.
     limits : Interval
         Limits of the value at any time, at `level`.
     level : float
@@ -164,7 +164,7 @@ def evaluate_slates(
         slots=tuple(found),
         shares=tuple(shares),
         value=None if refused else float(sums.mean()),
-        deviation=float(sums.std() / np.sqrt(count)),
+        deviation=float(sums.std() / np.sqrt(count)) if count > 1 else float("nan"),
         limits=Interval(sum(one.lower for one in limits), sum(one.upper for one in limits)),
         level=1.0 - alpha,
     )

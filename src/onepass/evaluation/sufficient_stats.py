@@ -47,20 +47,25 @@ class TermStatistics:
         return TermStatistics(rows, self.means + away * (other.rows / rows), squares)
 
     def estimate(self, one: Estimator) -> tuple[float, float]:
-        """Return the value and the standard error of the estimator `one`, equal to those computed from the rows."""
+        """Return the value and the standard error of the estimator `one`, equal to those computed from the rows.
+
+        Without rows both are NaN. A single row has no standard error: it is NaN.
+        """
         if self.rows == 0:
             return float("nan"), float("nan")
         a, s, v = self.means
+        error = 0.0  # of the reward model
         if one.shape is zero_shape:
-            both = np.array([1.0, 0.0, 1.0])
-            return float(v), float(np.hypot(a, np.sqrt(max(both @ self.squares @ both, 0.0)) / self.rows))
-        if not one.normalized:
+            value, along, error = v, np.array([1.0, 0.0, 1.0]), a
+        elif not one.normalized:
             value, along = v + a, np.array([1.0, 0.0, 1.0])
         elif s == 0.0:
             value, along = v, np.array([0.0, 0.0, 1.0])
         else:
             value, along = v + a / s, np.array([1.0 / s, -a / s**2, 1.0])
-        return float(value), float(np.sqrt(max(along @ self.squares @ along, 0.0)) / self.rows)
+        if self.rows == 1:
+            return float(value), float("nan")
+        return float(value), float(np.hypot(error, np.sqrt(max(along @ self.squares @ along, 0.0)) / self.rows))
 
 
 def term_statistics(estimator: Estimator, sample: Sample) -> TermStatistics:
