@@ -97,7 +97,9 @@ def _make_bets(ends: np.ndarray, bound: float, sums: np.ndarray) -> Bets:
 
 
 @compiled
-def _place_bets(sums, bound, ends, a, b, rest):
+def _place_bets(
+    sums: np.ndarray, bound: float, ends: np.ndarray, a: np.ndarray, b: np.ndarray, rest: np.ndarray
+) -> None:
     """Compute new bets for every interval of values, and write them into a, b and rest.
 
     - sums (6,): sums over earlier rows of 1, u, u^2, y, u y and y^2, with u = weight - 1 and y = weight * reward.
@@ -123,7 +125,7 @@ def _place_bets(sums, bound, ends, a, b, rest):
 
 
 @compiled
-def _fold(below, above, peak, under, over):
+def _fold(below: np.ndarray, above: np.ndarray, peak: np.ndarray, under: np.ndarray, over: np.ndarray) -> None:
     """Multiply the wealth at the cells' ends by the products `under` and `over`, and reset these to 1, in place.
 
     `below` and `above` are the logarithms of the wealth at the lower and upper end of each cell. `peak` is the largest
@@ -138,7 +140,9 @@ def _fold(below, above, peak, under, over):
 
 
 @compiled
-def _choose_halves(rows, ends, peak, rest, halved):
+def _choose_halves(
+    rows: float, ends: np.ndarray, peak: np.ndarray, rest: np.ndarray, halved: np.ndarray
+) -> tuple[int, int, int]:
     """Mark the cells to halve in `halved` (C,), in place, and count the cells that stay.
 
     Cells at either end whose values are all refuted do not stay. `ends` (C + 1,) are the ends of the cells. `peak` and
@@ -164,7 +168,7 @@ def _choose_halves(rows, ends, peak, rest, halved):
 
 
 @compiled
-def _refine(state):
+def _refine(state: Bets) -> Bets:
     """Return the state of bets without the cells at either end that are refuted, and with coarse cells halved."""
     halved = np.zeros(state.peak.size, np.bool_)
     first, last, size = _choose_halves(state.sums[0], state.ends, state.peak, state.rest, halved)
@@ -189,7 +193,16 @@ def _refine(state):
 
 
 @compiled
-def _multiply(ends, under, over, a, b, sums, weights, rewards):
+def _multiply(
+    ends: np.ndarray,
+    under: np.ndarray,
+    over: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    sums: np.ndarray,
+    weights: np.ndarray,
+    rewards: np.ndarray,
+) -> None:
     """Multiply the factors of new rows into the products `under` and `over`, and add the rows to `sums`, in place.
 
     `ends` are the ends of the cells, `a` and `b` the bets of the cells, and `weights` and `rewards` belong to the rows.
@@ -209,7 +222,7 @@ def _multiply(ends, under, over, a, b, sums, weights, rewards):
 
 
 @compiled
-def _bet(state, weights, rewards, max_weights):
+def _bet(state: Bets, weights: np.ndarray, rewards: np.ndarray, max_weights: np.ndarray) -> Bets:
     """Return the state of bets after rows with `weights` (n,) and rewards (n,) in [0, 1].
 
     `max_weights` (n,) are the largest possible weights of the rows.

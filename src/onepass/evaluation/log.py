@@ -75,7 +75,7 @@ class Log:
         names: Any = None,
         requests: Any = None,
         columns: Mapping[str, Any] | None = None,
-    ):
+    ) -> None:
         self.dirty: DirtyRows | None = None
         self.rewards = check.finite("rewards", check.array("rewards", rewards, NUMBER, (1,)))
         arms = _check_arms(arms) if names is None else arms

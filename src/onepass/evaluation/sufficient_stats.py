@@ -146,7 +146,7 @@ class PolicyStatistics:
     unsupported: float
     logged: float
 
-    def __init__(self, rewards: Range, estimators: tuple[Estimator, ...], alpha: float, average: bool = False):
+    def __init__(self, rewards: Range, estimators: tuple[Estimator, ...], alpha: float, average: bool = False) -> None:
         nothing = TermStatistics(0, np.zeros(3), np.zeros((3, 3)))
         self.rewards, self.estimators, self.alpha = rewards, estimators, alpha
         self.moments, self.terms, self.path = Moments(), [nothing for _ in estimators], WeightPath()

@@ -59,7 +59,7 @@ class FolderLock:
     locks, `acquire` always succeeds.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path) -> None:
         self._path, self._file = folder / "lock", -1
 
     def acquire(self) -> bool:

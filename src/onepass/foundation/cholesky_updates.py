@@ -14,7 +14,7 @@ LEAST_SINGULAR = 1e-150  # of an inverse root: its inverse square, an eigenvalue
 
 
 @compiled
-def eigenvalue(singular):
+def eigenvalue(singular: float) -> float:
     """Return the eigenvalue 1 / s^2 of a matrix A for a singular value s of the root R, where R R^T = A^-1.
 
     The result is at most 1e300, also for s = 0.
@@ -24,7 +24,7 @@ def eigenvalue(singular):
 
 
 @compiled
-def spectrum_of_root(root):
+def spectrum_of_root(root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvalues (k,) of A, and its eigenvectors as rows (k, k), from a root R with R R^T = A^-1.
 
     If R = U diag(s) V is the SVD, the eigenvalues are 1 / s^2 and the eigenvectors are the rows of U^T.
@@ -37,7 +37,7 @@ def spectrum_of_root(root):
 
 
 @compiled
-def update_root(root, x):
+def update_root(root: np.ndarray, x: np.ndarray) -> float:
     """Update a root R with R R^T = A^-1, in place, so that R R^T = (A + x x^T)^-1.
 
     Returns q = x^T A^-1 x for the matrix A before the update.
@@ -55,7 +55,7 @@ def update_root(root, x):
 
 
 @compiled
-def update_root_within(root, x, v, u):
+def update_root_within(root: np.ndarray, x: np.ndarray, v: np.ndarray, u: np.ndarray) -> float:
     """Update the leading k x k corner of a root R of A^-1 for a new row x (k,), in place, and return q = x^T A^-1 x.
 
     R R^T = A^-1 becomes (A + x x^T)^-1, and no arrays are allocated. The work arrays v and u, of length k or more,
@@ -80,7 +80,7 @@ def update_root_within(root, x, v, u):
 
 
 @compiled
-def shift_root(root, v, u, q, weight):
+def shift_root(root: np.ndarray, v: np.ndarray, u: np.ndarray, q: float, weight: float) -> None:
     """Update a root R with R R^T = A^-1, in place, so that R R^T = (A + weight x x^T)^-1.
 
     The caller passes v = R^T x, u = R v = A^-1 x and q = x^T A^-1 x. The update is R <- R - weight u v^T / (s (s + 1))
@@ -96,7 +96,7 @@ def shift_root(root, v, u, q, weight):
 
 
 @compiled
-def update_root_rows(root, rows):
+def update_root_rows(root: np.ndarray, rows: np.ndarray) -> float:
     """Update a root R (k, k) of A^-1 in place for B rows (B, k) added to A, and return the growth of log det A.
 
     The update is R <- R - (R Q^T) C Q, where rows R = P diag(s) Q is an SVD and C = diag(1 - 1 / sqrt(1 + s^2)). It
@@ -120,7 +120,7 @@ def update_root_rows(root, rows):
 
 
 @compiled
-def update_triangle(triangle, z, outside):
+def update_triangle(triangle: np.ndarray, z: np.ndarray, outside: bool) -> None:
     """Update a lower triangle T in place so that T^T T grows by z z^T; z (k,) is overwritten.
 
     If `outside` is True, the row z lies outside the span of T's rows and has one coordinate more than T has columns. It

@@ -116,7 +116,7 @@ class Entries(NullCache):
     The interface is that of numba's caches.
     """
 
-    def __init__(self, function: Callable, prefix: str):
+    def __init__(self, function: Callable, prefix: str) -> None:
         self.function = function
         home, line = function.__module__.rpartition(".")[2], function.__code__.co_firstlineno
         title = f"{prefix}{home}.{function.__qualname__}-{line}"
@@ -167,7 +167,7 @@ class Compiler:
     kept: Entries | None
     inner: Callable[[], Any] | None
 
-    def __init__(self, usual: Any, kept: Entries | None, inner: Callable[[], Any] | None):
+    def __init__(self, usual: Any, kept: Entries | None, inner: Callable[[], Any] | None) -> None:
         self.usual, self.kept, self.inner = usual, kept, inner
 
     def __getattr__(self, name: str) -> Any:

@@ -1,6 +1,7 @@
 """Compiled linear algebra on plain arrays. Vectors are stored as rows: k directions in d dimensions are (k, d)."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ ROUNDINGS = 500.0  # of ||A|| that products, and updates of an inverse root, may
 
 
 @compiled
-def dot(a, b):
+def dot(a: np.ndarray, b: np.ndarray) -> Any:
     """Return np.dot(a, b), compiled once for all callers.
 
     Inlined everywhere, the checks of np.dot would double the time to compile. Small products of vectors and of matrices
@@ -56,7 +57,7 @@ def dot(a, b):
 
 
 @compiled
-def fill(target, source):
+def fill(target: np.ndarray, source: np.ndarray) -> None:
     """Copy matrix `source` into `target` of equal shape; a loop compiles to far less code than a slice assignment."""
     for i in range(target.shape[0]):
         for j in range(target.shape[1]):
@@ -64,7 +65,7 @@ def fill(target, source):
 
 
 @compiled
-def double_capacity(rows):
+def double_capacity(rows: np.ndarray) -> np.ndarray:
     """Return a copy of an array (n, ...) with 2 n rows, where the new rows are zeros."""
     out = np.zeros((2 * rows.shape[0], rows.shape[1]))
     for i in range(rows.shape[0]):
@@ -74,7 +75,7 @@ def double_capacity(rows):
 
 
 @compiled
-def svd(matrix):
+def svd(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the thin SVD U diag(s) V of a matrix (m, n), with k = min(m, n): U (m, k), s (k,) and V (k, n).
 
     All are C-contiguous. The function is compiled once for all callers.
@@ -84,21 +85,21 @@ def svd(matrix):
 
 
 @compiled
-def orthonormal(rows):
+def orthonormal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return Q (m, n) with orthonormal rows and T (m, m) with rows^T = Q^T T, the thin QR of the transpose."""
     q, t = np.linalg.qr(np.ascontiguousarray(rows.T))
     return np.ascontiguousarray(q.T), np.ascontiguousarray(t)
 
 
 @compiled
-def eigh(matrix):
+def eigh(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvalues of a symmetric matrix, ascending, and its eigenvectors as rows, in double precision."""
     values, vectors = np.linalg.eigh(np.ascontiguousarray(matrix).astype(np.float64))
     return values, np.ascontiguousarray(vectors.T)
 
 
 @compiled
-def squared_norms(rows):
+def squared_norms(rows: np.ndarray) -> np.ndarray:
     """Return ||x||^2 for every row x, shape (n, dim) -> (n,), in double precision."""
     out = np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
@@ -110,7 +111,7 @@ def squared_norms(rows):
 
 
 @compiled
-def squared_distances(x, y):
+def squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the squared distances ||x_i - y_j||^2 (n, m) between rows x (n, d) and rows y (m, d).
 
     They come from one matrix product. Pairs so close that this would lose digits (CLOSE), and rows with few features,
@@ -133,13 +134,13 @@ def squared_distances(x, y):
 
 
 @compiled
-def span_tolerance(eps):
+def span_tolerance(eps: float) -> float:
     """Return the fraction of ||x|| outside a span that is treated as rounding; `eps` is the dtype's epsilon."""
     return min(IN_SPAN * float(eps), IN_SPAN_AT_MOST)
 
 
 @compiled
-def vector_norm(x):
+def vector_norm(x: np.ndarray) -> float:
     """Return the Euclidean norm of a vector, without underflow."""
     total, largest = 0.0, 0.0
     for j in range(x.size):
@@ -158,7 +159,7 @@ def vector_norm(x):
 
 
 @compiled
-def reorthogonalize(basis, row, coordinates, residual):
+def reorthogonalize(basis: np.ndarray, row: np.ndarray, coordinates: np.ndarray, residual: np.ndarray) -> float:
     """Make the residual of a row x orthogonal to the rows of Q = `basis`, and return its length, or minus its length.
 
     `coordinates` = Q x and `residual` = x - Q^T Q x come from one pass and are corrected in place. The second
@@ -182,7 +183,7 @@ def reorthogonalize(basis, row, coordinates, residual):
 
 
 @compiled
-def split(basis, row):
+def split(basis: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Return coordinates p = Q x of a row x, the residual x - Q^T p and its length, for orthonormal rows Q = `basis`.
 
     A length of 0 or below means that x lies in the span (see `reorthogonalize`). Cost: 2 k d for Q (k, d), and 4 k d if
@@ -197,7 +198,7 @@ def split(basis, row):
 
 
 @compiled
-def omission_error(coordinates, length):
+def omission_error(coordinates: np.ndarray, length: float) -> float:
     """Return how far x x^T changes, in its 2-norm, if the part of x outside a span is dropped.
 
     `coordinates` are those of x in the span, and `length` is the norm of the dropped part.
@@ -206,7 +207,7 @@ def omission_error(coordinates, length):
 
 
 @compiled
-def product_rounding(eps, mass, reg):
+def product_rounding(eps: float, mass: float, reg: float) -> float:
     """Return how much the rounding of products adds to a bound on ||A - A_hat||_2, the error of a sketched design.
 
     `mass` is the total squared norm of the rows, `reg` the regularization, `eps` the dtype's rounding unit. `reg` is
@@ -216,7 +217,7 @@ def product_rounding(eps, mass, reg):
 
 
 @compiled
-def inverse_root_error(eps, mass, reg):
+def inverse_root_error(eps: float, mass: float, reg: float) -> float:
     """Return the rounding error of a design A if only a root of A^-1 is kept.
 
     Such a root gives an eigenvalue v of A up to eps v sqrt(v / reg). The result is infinite if that would exceed a
@@ -228,7 +229,7 @@ def inverse_root_error(eps, mass, reg):
 
 
 @compiled
-def norm_limit(like):
+def norm_limit(like: np.ndarray) -> float:
     """Return the largest norm allowed for rows and parameters in the dtype of `like`.
 
     The sum of 10^8 inner products of two such vectors is still finite.
@@ -237,7 +238,7 @@ def norm_limit(like):
 
 
 @partial(compiled, nogil=False)
-def first_nonfinite(rows, most):
+def first_nonfinite(rows: np.ndarray, most: float) -> int:
     """Return the index of the first row with a NaN, an infinity, or a norm above `most`; -1 if there is none."""
     square = most * most
     for i in range(rows.shape[0]):
@@ -250,7 +251,7 @@ def first_nonfinite(rows, most):
 
 
 @compiled
-def secular_shift(inside, values, bound):
+def secular_shift(inside: np.ndarray, values: np.ndarray, bound: float) -> float:
     """Return the mu >= 0 that solves the secular equation sum of (inside_i values_i / (values_i + mu))^2 = bound^2.
 
     The sum at mu = 0 must be larger than bound^2. It is Newton's method on 1 / norm(mu) - 1 / bound, which is concave
@@ -275,7 +276,9 @@ def secular_shift(inside, values, bound):
 
 
 @compiled
-def tisvd(vectors, values, left, right, rank):
+def tisvd(
+    vectors: np.ndarray, values: np.ndarray, left: np.ndarray, right: np.ndarray, rank: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the `rank` largest eigenpairs of M + a b^T + b a^T for a symmetric positive semi-definite matrix M.
 
     This is truncated incremental SVD (Wen, Zhang et al., algorithm 2). M is given by its eigenvectors `vectors` (k, n),
@@ -313,7 +316,7 @@ def tisvd(vectors, values, left, right, rank):
 
 
 @compiled
-def _with_direction(basis, row):
+def _with_direction(basis: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the orthonormal rows of `basis` (k, n), with one more if `row` (n,) has a part outside their span.
 
     The second result holds the row's coordinates in the returned basis.
@@ -339,7 +342,7 @@ NOTHING_LEFT = 64.0  # roundings of a diagonal entry below which a pivot is zero
 
 
 @compiled
-def semidefinite_root(matrix):
+def semidefinite_root(matrix: np.ndarray) -> np.ndarray:
     """Return a lower triangular L with L L^T = M for a symmetric positive semi-definite M (n, n), in double precision.
 
     If a pivot is zero up to 64 roundings in M's precision, its column is zero. Cost n^3 / 3.

@@ -20,7 +20,7 @@ from numba.core.pythonapi import PythonAPI, _boxers
 class _Constants(PythonAPI):
     """numba's interface to Python objects, with constants kept beside the compiled function instead of pickled."""
 
-    def __init__(self, context: Any):
+    def __init__(self, context: Any) -> None:
         super().__init__(context.context, context.builder)
         self.kept = context.env_manager
 

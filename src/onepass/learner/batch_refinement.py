@@ -26,7 +26,7 @@ import numpy as np
 
 from onepass.features.contract import copy_scratch
 from onepass.foundation.generic import compiled
-from onepass.learner.newton_features import fill_features
+from onepass.learner.newton_features import KernelNewtonState, fill_features
 
 FACTOR = 2.0  # between penalties
 FARTHEST = 12  # powers of it
@@ -55,7 +55,7 @@ class PenalizedFit(NamedTuple):
 
 
 @compiled
-def transform_rows(state, rows):
+def transform_rows(state: KernelNewtonState, rows: np.ndarray) -> np.ndarray:
     """Return the kernel features of every row, (n, dim) -> (n, k - 1).
 
     The last of the k features of `KernelNewton`, which depends on the previous example, is left out.

@@ -48,7 +48,7 @@ class BOGDState(NamedTuple):
 
 
 @copy_scratch.for_state(BOGDState)
-def copy_scratch_bogd(state):
+def copy_scratch_bogd(state: BOGDState) -> BOGDState:
     budget = copy_scratch(state.budget)
     return BOGDState(
         budget=budget, turn=state.turn, seed=state.seed, loss=state.loss, step=state.step, reg=state.reg, cap=state.cap
@@ -56,12 +56,12 @@ def copy_scratch_bogd(state):
 
 
 @contract.decision.for_state(BOGDState)
-def decision(state, x):
+def decision(state: BOGDState, x: np.ndarray) -> float:
     return kernel_expansion(state.budget, x)
 
 
 @contract.step.for_state(BOGDState)
-def step(state, x, y):
+def step(state: BOGDState, x: np.ndarray, y: float) -> tuple[BOGDState, float]:
     budget = state.budget
     f = kernel_expansion(budget, x)
     gradient, count = slope(state.loss, f, y), budget.weights.size
@@ -132,7 +132,7 @@ class BOGD(Learner):
         reg: float = 0.01,
         cap: float = 1.0,
         seed: int = 0,
-    ):
+    ) -> None:
         self.params: dict[str, Any] = {
             **check_sizes(budget, width),
             **check_common(width, loss, loss_width, step),

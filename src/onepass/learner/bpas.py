@@ -34,17 +34,17 @@ class BPASState(NamedTuple):
 
 
 @copy_scratch.for_state(BPASState)
-def copy_scratch_bpas(state):
+def copy_scratch_bpas(state: BPASState) -> BPASState:
     return BPASState(budget=copy_scratch(state.budget), aggressiveness=state.aggressiveness)
 
 
 @contract.decision.for_state(BPASState)
-def decision(state, x):
+def decision(state: BPASState, x: np.ndarray) -> float:
     return kernel_expansion(state.budget, x)
 
 
 @contract.step.for_state(BPASState)
-def step(state, x, y):
+def step(state: BPASState, x: np.ndarray, y: float) -> tuple[BPASState, float]:
     budget, most = state.budget, state.aggressiveness
     f = kernel_expansion(budget, x)
     hinge = 1.0 - y * f
@@ -90,7 +90,7 @@ class BPAS(Learner):
     array([-1.,  1.])
     """
 
-    def __init__(self, *, budget: int = 100, width: float = 1.0, aggressiveness: float = 1.0):
+    def __init__(self, *, budget: int = 100, width: float = 1.0, aggressiveness: float = 1.0) -> None:
         self.params: dict[str, Any] = {
             **check_sizes(budget, width),
             "aggressiveness": check.positive("aggressiveness", aggressiveness),

@@ -33,7 +33,7 @@ class Budget(NamedTuple):
 
 
 @copy_scratch.for_state(Budget)
-def copy_scratch_budget(budget):
+def copy_scratch_budget(budget: Budget) -> Budget:
     return Budget(
         points=budget.points,
         weights=budget.weights,
@@ -44,7 +44,7 @@ def copy_scratch_budget(budget):
 
 
 @compiled
-def kernel_expansion(budget, x):
+def kernel_expansion(budget: Budget, x: np.ndarray) -> float:
     """Return f(x), the sum of weight times kernel over the stored examples, and write the kernels to kernel_values."""
     fill_gaussian(budget.points, budget.used, x, budget.precision, budget.kernel_values)
     total = 0.0
@@ -54,7 +54,7 @@ def kernel_expansion(budget, x):
 
 
 @compiled
-def put_example(budget, place, x, weight):
+def put_example(budget: Budget, place: int, x: np.ndarray, weight: float) -> Budget:
     """Store an example x with its weight at index `place`, which is the next free one or replaces another example."""
     for j in range(x.size):
         budget.points[place, j] = x[j]
@@ -70,7 +70,7 @@ def put_example(budget, place, x, weight):
 
 
 @compiled
-def double_room(budget):
+def double_room(budget: Budget) -> Budget:
     """Return the stored examples in arrays with room for twice as many."""
     weights = np.zeros(2 * budget.weights.size)
     for i in range(budget.used):
@@ -85,7 +85,7 @@ def double_room(budget):
 
 
 @compiled
-def free_or_random_index(budget, seed, turn):
+def free_or_random_index(budget: Budget, seed: int, turn: int) -> int | np.int64:
     """Return the next free index of the stored examples, or a uniformly random index if none is free.
 
     The random index is a hash of `seed` and of `turn`, the number of the draw.

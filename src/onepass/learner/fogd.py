@@ -39,18 +39,18 @@ class FOGDState(NamedTuple):
 
 
 @copy_scratch.for_state(FOGDState)
-def copy_scratch_fogd(state):
+def copy_scratch_fogd(state: FOGDState) -> FOGDState:
     return FOGDState(map=state.map, w=state.w, phi=np.empty(state.phi.size), loss=state.loss, step=state.step)
 
 
 @contract.decision.for_state(FOGDState)
-def decision(state, x):
+def decision(state: FOGDState, x: np.ndarray) -> float:
     transform_row(state.map, x, state.phi)
     return inner_product(state.w, state.phi)
 
 
 @contract.step.for_state(FOGDState)
-def step(state, x, y):
+def step(state: FOGDState, x: np.ndarray, y: float) -> tuple[FOGDState, float]:
     f = contract.decision(state, x)
     gradient = slope(state.loss, f, y)
     if gradient != 0.0:
@@ -106,7 +106,7 @@ class FOGD(Learner):
         loss_width: float = 1.0,
         step: float = 0.2,
         seed: int = 0,
-    ):
+    ) -> None:
         self.params: dict[str, Any] = {
             **check_sizes(budget, width),
             "features": check.integer("features", 4 * int(budget) if features is None else features, 2),

@@ -66,7 +66,7 @@ class FORKSState(NamedTuple):
 
 
 @copy_scratch.for_state(FORKSState)
-def copy_scratch_forks(state):
+def copy_scratch_forks(state: FORKSState) -> FORKSState:
     return FORKSState(
         sketching=copy_scratch(state.sketching),
         newton=state.newton,
@@ -77,14 +77,14 @@ def copy_scratch_forks(state):
 
 
 @contract.decision.for_state(FORKSState)
-def decision(state, x):
+def decision(state: FORKSState, x: np.ndarray) -> float:
     found = state.sketching
     f = two_stage_decision(found.buffer, found.sketch.features, found.phi, found.mapped, state.newton.w, x)
     return min(max(f, -state.cap), state.cap) if found.mapped else f
 
 
 @contract.step.for_state(FORKSState)
-def step(state, x, y):
+def step(state: FORKSState, x: np.ndarray, y: float) -> tuple[FORKSState, float]:
     found = state.sketching
     f = two_stage_decision(found.buffer, found.sketch.features, found.phi, found.mapped, state.newton.w, x)
     second, eta = state.newton, state.decaying
@@ -200,7 +200,7 @@ class FORKS(Learner):
         bound: float = 1.0,
         project: str = "learned",
         seed: int = 0,
-    ):
+    ) -> None:
         self.params: dict[str, Any] = {
             **check_sketch_sizes(budget, rank, sketch_size, sample_size, blocks, update_every, seed),
             "count": check.choice("count", count, ("losses", "examples")),

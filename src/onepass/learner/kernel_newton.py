@@ -186,7 +186,7 @@ class KernelNewton(Learner):
         loss: str = "squared_hinge",
         loss_width: float = 1.0,
         seed: int = 0,
-    ):
+    ) -> None:
         features = check.choice("features", features, MAPS)
         size = check.integer("size", size, 2)
         if features == "fourier" and (size % 2 or rank is not None):

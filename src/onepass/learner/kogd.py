@@ -36,17 +36,17 @@ class KOGDState(NamedTuple):
 
 
 @copy_scratch.for_state(KOGDState)
-def copy_scratch_kogd(state):
+def copy_scratch_kogd(state: KOGDState) -> KOGDState:
     return KOGDState(budget=copy_scratch(state.budget), loss=state.loss, step=state.step, reg=state.reg)
 
 
 @contract.decision.for_state(KOGDState)
-def decision(state, x):
+def decision(state: KOGDState, x: np.ndarray) -> float:
     return kernel_expansion(state.budget, x)
 
 
 @contract.step.for_state(KOGDState)
-def step(state, x, y):
+def step(state: KOGDState, x: np.ndarray, y: float) -> tuple[KOGDState, float]:
     budget = state.budget
     f = kernel_expansion(budget, x)
     gradient = slope(state.loss, f, y)
@@ -104,7 +104,7 @@ class KOGD(Learner):
         loss_width: float = 1.0,
         step: float = 0.2,
         reg: float = 0.0,
-    ):
+    ) -> None:
         self.params: dict[str, Any] = check_common(width, loss, loss_width, step)
         self.params["reg"] = check_shrinkage(reg, step)
         self._state = None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onepass.foundation.generic import compiled
-from onepass.learner.losses import value
+from onepass.learner.losses import Loss, value
 
 MOSTLY = 0.5  # share of zeros from which a column is sparse
 REACH = 3.0  # scales within which a column is held that has not been seen
@@ -60,7 +60,7 @@ def make_linear_part(rows: np.ndarray, deviations: np.ndarray, constant: np.ndar
 
 
 @compiled
-def total_loss(loss, decisions, targets, weights):
+def total_loss(loss: Loss, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
     """Return the sum over examples of weight times `loss`(f, y), for decisions f (n,) and targets y (n,)."""
     total = 0.0
     for i in range(decisions.size):

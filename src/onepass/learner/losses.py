@@ -43,7 +43,7 @@ def make_loss(name: str, width: float, allowed: tuple[str, ...] = CLASSIFICATION
 
 
 @compiled
-def value(loss, f, y):
+def value(loss: Loss, f: float, y: float) -> float:
     """Return the loss l(f, y) of the decision f for the target y."""
     if loss.kind == HINGE:
         return max(0.0, 1.0 - y * f)
@@ -60,7 +60,7 @@ def value(loss, f, y):
 
 
 @compiled
-def slope(loss, f, y):
+def slope(loss: Loss, f: float, y: float) -> float:
     """Return the derivative dl/df of the loss l at the decision f for the target y.
 
     At a kink it is the one-sided derivative that is smaller in size.
@@ -80,7 +80,7 @@ def slope(loss, f, y):
 
 
 @compiled
-def implicit_slope(loss, f, y, q):
+def implicit_slope(loss: Loss, f: float, y: float, q: float) -> float:
     """Return the derivative of the loss l after an implicit step from the decision f, for the target y.
 
     The step leads to the f' that minimizes (f' - f)^2 / (2 q) + l(f', y), so that f' = f - q l'(f').
@@ -114,7 +114,7 @@ def implicit_slope(loss, f, y, q):
 
 
 @compiled
-def step_curvature(loss, f, y, gradient):
+def step_curvature(loss: Loss, f: float, y: float, gradient: float) -> float:
     """Return the curvature of the loss that a Newton step uses at the decision f for the target y.
 
     It is 1 for squared losses, p (1 - p) for the logistic loss with p = |gradient|, width / max(|f - y|, width) for the

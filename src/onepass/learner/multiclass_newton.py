@@ -30,7 +30,7 @@ from onepass.foundation.linalg import dot
 from onepass.foundation.state import has_same_layout, zeros
 from onepass.learner.explanation import Reason, newton_terms
 from onepass.learner.kernel_newton import REG, KernelNewton
-from onepass.learner.losses import implicit_slope, step_curvature, value
+from onepass.learner.losses import Loss, implicit_slope, step_curvature, value
 from onepass.learner.newton_features import NO_CLASS, KernelNewtonState, advance_state, fill_features
 
 SHARE = {"logistic": 0.0625}  # of the penalty, by loss
@@ -55,7 +55,7 @@ class MulticlassNewtonState(NamedTuple):
 
 
 @copy_scratch.for_state(MulticlassNewtonState)
-def copy_scratch_multiclass(state):
+def copy_scratch_multiclass(state: MulticlassNewtonState) -> MulticlassNewtonState:
     return MulticlassNewtonState(
         newton=copy_scratch(state.newton),
         votes=state.votes,
@@ -66,13 +66,13 @@ def copy_scratch_multiclass(state):
 
 
 @compiled
-def _target_sign(place, found):
+def _target_sign(place: int, found: float) -> float:
     """Return the target of class `place`: 1 if it is the class `found` of the example, else -1."""
     return 1.0 if place == found else -1.0
 
 
 @compiled
-def _fill_decisions(state, x):
+def _fill_decisions(state: MulticlassNewtonState, x: np.ndarray) -> float:
     """Write f of all classes to state.f, and the features of the row x to state.newton.phi.
 
     Returns the kernel between x and the previous example; 0 before the first example.
@@ -88,7 +88,7 @@ def _fill_decisions(state, x):
 
 
 @compiled
-def _step_all(state, x, target, times):
+def _step_all(state: MulticlassNewtonState, x: np.ndarray, target: float, times: float) -> MulticlassNewtonState:
     """Return the state after an example of the class `target` that counts `times` times; state.f holds f before it."""
     near = _fill_decisions(state, x)
     newton, votes, f, slopes, vote_design = state.newton, state.votes, state.f, state.slopes, state.vote_design
@@ -123,7 +123,9 @@ def _step_all(state, x, target, times):
 
 
 @compiled
-def _learn_all(state, rows, targets, weights):
+def _learn_all(
+    state: MulticlassNewtonState, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> tuple[MulticlassNewtonState, np.ndarray]:
     """Predict and learn rows (n, d), one after the other; return the state and the predictions f (n, classes).
 
     Each row is predicted before it is learned. targets (n, classes) are -1 or 1, and weights (n,) multiply the losses.
@@ -137,7 +139,7 @@ def _learn_all(state, rows, targets, weights):
 
 
 @compiled
-def _decide_all(state, rows):
+def _decide_all(state: MulticlassNewtonState, rows: np.ndarray) -> np.ndarray:
     """Return f of every row and class, (n, dim) -> (n, classes), without changing the state."""
     decisions, own = np.empty((rows.shape[0], state.f.size)), copy_scratch(state)
     for i in range(rows.shape[0]):
@@ -148,7 +150,7 @@ def _decide_all(state, rows):
 
 
 @compiled
-def _loss_of_all(loss, decisions, targets, weights):
+def _loss_of_all(loss: Loss, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
     """Return the sum of weight * l(f, y) over examples and classes, for decisions f and targets y (n, classes)."""
     total = 0.0
     for i in range(targets.size):
@@ -163,7 +165,7 @@ class MulticlassNewton(KernelNewton):
     Targets are 0, 1, ... and decisions (n, classes). `OnlineKernelClassifier` uses it for several classes.
     """
 
-    def __init__(self, *, classes: int, learner: KernelNewton):
+    def __init__(self, *, classes: int, learner: KernelNewton) -> None:
         if not learner.is_classifier or classes < 3:
             raise ValueError(f"learner must be for classes, of which 3 or more, got {classes} and {quote(learner)}")
         self.params = {**learner.params, "classes": classes, "learner": learner}

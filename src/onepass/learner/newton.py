@@ -50,7 +50,7 @@ class Newton(NamedTuple):
 
 
 @compiled
-def inner_product(a, b):
+def inner_product(a: np.ndarray, b: np.ndarray) -> float:
     """Return a^T b without a call of BLAS or an allocation."""
     total = 0.0
     for i in range(a.size):
@@ -59,7 +59,7 @@ def inner_product(a, b):
 
 
 @compiled
-def solve_features(state, phi):
+def solve_features(state: Newton, phi: np.ndarray) -> float:
     """Return phi^T A^-1 phi for features phi (k,) and the matrix A of the Newton step; state.u becomes A^-1 phi.
 
     state.v becomes R^T phi, where R R^T = A^-1.
@@ -80,7 +80,7 @@ def solve_features(state, phi):
 
 
 @compiled
-def project_weights(state, phi, f, q, bound):
+def project_weights(state: Newton, phi: np.ndarray, f: float, q: float, bound: float) -> None:
     """Move the weights w to the nearest ones with |w^T phi| <= bound, in the norm of the Newton step's matrix A.
 
     f is w^T phi and q is phi^T A^-1 phi; state.u must hold A^-1 phi.
@@ -92,7 +92,7 @@ def project_weights(state, phi, f, q, bound):
 
 
 @compiled
-def online_newton_step(state, phi, gradient, curvature):
+def online_newton_step(state: Newton, phi: np.ndarray, gradient: float, curvature: float) -> None:
     """Take one Newton step, in place, for features phi (k,), and limit the prediction to the state's bound.
 
     `gradient` is the derivative of the loss by the prediction. The step's matrix gains curvature * g g^T with g =
@@ -108,7 +108,7 @@ def online_newton_step(state, phi, gradient, curvature):
 
 
 @compiled
-def reset_newton(state, k):
+def reset_newton(state: Newton, k: int) -> None:
     """Reset the Newton step to the weights 0 and the matrix alpha I, in k dimensions."""
     for i in range(k):
         state.w[i] = 0.0
@@ -117,7 +117,7 @@ def reset_newton(state, k):
 
 
 @compiled
-def add_dimension(state, k):
+def add_dimension(state: Newton, k: int) -> None:
     """Add a dimension after the k in use, in place: A gets alpha on its diagonal, and the weights a zero."""
     state.w[k] = 0.0
     for i in range(k):

@@ -59,7 +59,7 @@ class KernelNewtonState(NamedTuple):
 
 
 @compiled
-def fill_features(state, x):
+def fill_features(state: KernelNewtonState, x: np.ndarray) -> float:
     """Write the features of x to state.phi, except the last one.
 
     Returns the kernel between x and the previous example, from which the last feature is made.
@@ -84,7 +84,7 @@ def fill_features(state, x):
 
 
 @compiled
-def _scaled_decision(state, x):
+def _scaled_decision(state: KernelNewtonState, x: np.ndarray) -> float:
     """Return f(x) in units of the targets' standard deviation, and write the features to state.phi."""
     near = fill_features(state, x)
     state.phi[state.phi.size - 1] = state.last_target * near
@@ -92,7 +92,7 @@ def _scaled_decision(state, x):
 
 
 @copy_scratch.for_state(KernelNewtonState)
-def copy_scratch_newton(state):
+def copy_scratch_newton(state: KernelNewtonState) -> KernelNewtonState:
     return KernelNewtonState(
         map=copy_scratch(state.map),
         design=state.design,
@@ -119,12 +119,14 @@ def copy_scratch_newton(state):
 
 
 @contract.decision.for_state(KernelNewtonState)
-def decision(state, x):
+def decision(state: KernelNewtonState, x: np.ndarray) -> float:
     return state.center + state.spread * _scaled_decision(state, x)
 
 
 @compiled
-def advance_state(state, design, x, target, vote, times):
+def advance_state(
+    state: KernelNewtonState, design: Any, x: np.ndarray, target: float, vote: float, times: float
+) -> KernelNewtonState:
     """Return the state of `KernelNewton` after the row x was learned, with the design `design`.
 
     The row becomes the previous example. `target` and `times` are its target and weight, which are stored with it.
@@ -164,7 +166,9 @@ def advance_state(state, design, x, target, vote, times):
 
 
 @compiled
-def _step_with_weight(state, x, target, times):
+def _step_with_weight(
+    state: KernelNewtonState, x: np.ndarray, target: float, times: float
+) -> tuple[KernelNewtonState, float]:
     """Return the state after learning an example (x, target), and the prediction made before.
 
     The loss of the example is multiplied by `times`.
@@ -187,12 +191,14 @@ def _step_with_weight(state, x, target, times):
 
 
 @contract.step.for_state(KernelNewtonState)
-def step(state, x, target):
+def step(state: KernelNewtonState, x: np.ndarray, target: float) -> tuple[KernelNewtonState, float]:
     return _step_with_weight(state, x, target, 1.0)
 
 
 @compiled
-def learn_weighted_examples(state, rows, targets, weights):
+def learn_weighted_examples(
+    state: KernelNewtonState, rows: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> tuple[KernelNewtonState, np.ndarray]:
     """Predict, then learn, example by example, with a weight (n,) that multiplies the loss of each example.
 
     Returns the state and the predictions f (n,), each made before its example was learned.

@@ -42,7 +42,7 @@ class NOGDState(NamedTuple):
 
 
 @copy_scratch.for_state(NOGDState)
-def copy_scratch_nogd(state):
+def copy_scratch_nogd(state: NOGDState) -> NOGDState:
     buffer, features, phi = copy_scratch(state.buffer), copy_scratch(state.map), np.empty(state.phi.size)
     return NOGDState(
         buffer=buffer, map=features, w=state.w, phi=phi, mapped=state.mapped, loss=state.loss, step=state.step
@@ -50,7 +50,7 @@ def copy_scratch_nogd(state):
 
 
 @contract.decision.for_state(NOGDState)
-def decision(state, x):
+def decision(state: NOGDState, x: np.ndarray) -> float:
     if not state.mapped:
         return kernel_expansion(state.buffer, x)
     transform_row(state.map, x, state.phi)
@@ -58,7 +58,7 @@ def decision(state, x):
 
 
 @contract.step.for_state(NOGDState)
-def step(state, x, y):
+def step(state: NOGDState, x: np.ndarray, y: float) -> tuple[NOGDState, float]:
     f = contract.decision(state, x)
     gradient, w = slope(state.loss, f, y), state.w
     if gradient == 0.0:
@@ -122,7 +122,7 @@ class NOGD(Learner):
         loss: str = "hinge",
         loss_width: float = 1.0,
         step: float = 0.2,
-    ):
+    ) -> None:
         self.params: dict[str, Any] = {**check_sizes(budget, width), **check_common(width, loss, loss_width, step)}
         most = 2 * self.params["budget"]
         self.params["rank"] = check.integer("rank", max(most // 10, 1) if rank is None else rank, 1, most)

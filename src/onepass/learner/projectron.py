@@ -47,7 +47,7 @@ class ProjectronState(NamedTuple):
 
 
 @copy_scratch.for_state(ProjectronState)
-def copy_scratch_projectron(state):
+def copy_scratch_projectron(state: ProjectronState) -> ProjectronState:
     budget = copy_scratch(state.budget)
     return ProjectronState(
         budget=budget, root=state.root, half=state.half, across=state.across, eta=state.eta, margins=state.margins
@@ -55,12 +55,12 @@ def copy_scratch_projectron(state):
 
 
 @contract.decision.for_state(ProjectronState)
-def decision(state, x):
+def decision(state: ProjectronState, x: np.ndarray) -> float:
     return kernel_expansion(state.budget, x)
 
 
 @contract.step.for_state(ProjectronState)
-def step(state, x, y):
+def step(state: ProjectronState, x: np.ndarray, y: float) -> tuple[ProjectronState, float]:
     budget, root, half, across = state.budget, state.root, state.half, state.across
     f = kernel_expansion(budget, x)
     if y * f >= 1.0 or (y * f > 0.0 and not state.margins):
@@ -131,7 +131,7 @@ class Projectron(Learner):
     array([-1.,  1.])
     """
 
-    def __init__(self, *, budget: int = 100, width: float = 1.0, eta: float = 0.1, margins: bool = False):
+    def __init__(self, *, budget: int = 100, width: float = 1.0, eta: float = 0.1, margins: bool = False) -> None:
         self.params: dict[str, Any] = {
             **check_sizes(budget, width),
             "eta": check.positive("eta", eta),

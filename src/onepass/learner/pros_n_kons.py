@@ -93,13 +93,13 @@ class PROSNKONSState(NamedTuple):
 
 
 @compiled
-def hash_to_uniform(seed, turn):
+def hash_to_uniform(seed: int, turn: int) -> float:
     """Return a pseudo-random number in [0, 1): a hash of `seed` and of `turn`, the number of the draw."""
     return (hash_integer(hash_integer(np.uint64(seed)) ^ np.uint64(turn)) >> np.uint64(11)) * 2.0**-53
 
 
 @compiled
-def _times_triangle(row, triangle, k, out):
+def _times_triangle(row: np.ndarray, triangle: np.ndarray, k: int, out: np.ndarray) -> None:
     """Multiply row (k,) by the upper triangular (k, k) matrix, and write the product into out."""
     for j in range(k):
         out[j] = 0.0
@@ -109,7 +109,7 @@ def _times_triangle(row, triangle, k, out):
 
 
 @compiled
-def _grow_triangle(triangle, half, rest, k):
+def _grow_triangle(triangle: np.ndarray, half: np.ndarray, rest: float, k: int) -> None:
     """Write the column k of `triangle`, the transposed inverse of a Cholesky factor, in place.
 
     `triangle` is an array with more than k rows and columns, of which the first k are in use before the call, and the
@@ -124,7 +124,7 @@ def _grow_triangle(triangle, half, rest, k):
 
 
 @compiled
-def _double_matrix(matrix):
+def _double_matrix(matrix: np.ndarray) -> np.ndarray:
     """Copy a matrix into an array of twice the rows and columns."""
     out = np.zeros((2 * matrix.shape[0], 2 * matrix.shape[0]))
     for i in range(matrix.shape[0]):
@@ -134,7 +134,7 @@ def _double_matrix(matrix):
 
 
 @compiled
-def _double_room(d, newton):
+def _double_room(d: Dictionary, newton: Newton) -> tuple[Dictionary, Newton]:
     """Copy dictionary and Newton step into arrays with room for twice as many points."""
     size = 2 * d.scales.size
     scales, w = np.zeros(size), np.zeros(size)
@@ -164,7 +164,7 @@ def _double_room(d, newton):
 
 
 @copy_scratch.for_state(PROSNKONSState)
-def copy_scratch_pros_n_kons(state):
+def copy_scratch_pros_n_kons(state: PROSNKONSState) -> PROSNKONSState:
     d = state.dictionary
     near, phi = np.empty(d.near.size), np.empty(d.phi.size)
     return PROSNKONSState(
@@ -193,7 +193,7 @@ def copy_scratch_pros_n_kons(state):
 
 
 @contract.decision.for_state(PROSNKONSState)
-def decision(state, x):
+def decision(state: PROSNKONSState, x: np.ndarray) -> float:
     d = state.dictionary
     fill_gaussian(d.points, d.used, x, state.precision, d.near)
     _times_triangle(d.near, d.whitening, d.used, d.phi)
@@ -201,7 +201,7 @@ def decision(state, x):
 
 
 @contract.step.for_state(PROSNKONSState)
-def step(state, x, y):
+def step(state: PROSNKONSState, x: np.ndarray, y: float) -> tuple[PROSNKONSState, float]:
     f = contract.decision(state, x)
     d, second = state.dictionary, state.newton
     k = d.used
@@ -328,7 +328,7 @@ class PROSNKONS(Learner):
         reg: float = 1.0,
         reset: bool = True,
         seed: int = 0,
-    ):
+    ) -> None:
         self.params: dict[str, Any] = {
             "budget": None if budget is None else check.integer("budget", budget, 2),
             **check_common(width, loss, loss_width, step),

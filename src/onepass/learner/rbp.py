@@ -30,17 +30,17 @@ class RBPState(NamedTuple):
 
 
 @copy_scratch.for_state(RBPState)
-def copy_scratch_rbp(state):
+def copy_scratch_rbp(state: RBPState) -> RBPState:
     return RBPState(budget=copy_scratch(state.budget), turn=state.turn, seed=state.seed)
 
 
 @contract.decision.for_state(RBPState)
-def decision(state, x):
+def decision(state: RBPState, x: np.ndarray) -> float:
     return kernel_expansion(state.budget, x)
 
 
 @contract.step.for_state(RBPState)
-def step(state, x, y):
+def step(state: RBPState, x: np.ndarray, y: float) -> tuple[RBPState, float]:
     f = kernel_expansion(state.budget, x)
     if y * f > 0.0:
         return state, f
@@ -73,7 +73,7 @@ class RBP(Learner):
     array([-1.,  1.])
     """
 
-    def __init__(self, *, budget: int = 100, width: float = 1.0, seed: int = 0):
+    def __init__(self, *, budget: int = 100, width: float = 1.0, seed: int = 0) -> None:
         self.params: dict[str, Any] = {
             **check_sizes(budget, width),
             "seed": check.integer("seed", seed, 0, check.LARGEST_SEED),

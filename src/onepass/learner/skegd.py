@@ -51,7 +51,7 @@ class SkeGDState(NamedTuple):
 
 
 @compiled
-def _fit_at_landmarks(w, before, after):
+def _fit_at_landmarks(w: np.ndarray, before: Sketching, after: Sketching) -> None:
     """Fit w in place by least squares, so that the map `after` gives the f of the map `before` at the landmarks."""
     landmarks, phi = after.sketch.features.points, after.phi
     values, rows = np.empty(landmarks.shape[0]), np.empty((landmarks.shape[0], phi.size))
@@ -75,18 +75,18 @@ def _fit_at_landmarks(w, before, after):
 
 
 @copy_scratch.for_state(SkeGDState)
-def copy_scratch_skegd(state):
+def copy_scratch_skegd(state: SkeGDState) -> SkeGDState:
     return SkeGDState(sketching=copy_scratch(state.sketching), w=state.w, loss=state.loss, step=state.step)
 
 
 @contract.decision.for_state(SkeGDState)
-def decision(state, x):
+def decision(state: SkeGDState, x: np.ndarray) -> float:
     found = state.sketching
     return two_stage_decision(found.buffer, found.sketch.features, found.phi, found.mapped, state.w, x)
 
 
 @contract.step.for_state(SkeGDState)
-def step(state, x, y):
+def step(state: SkeGDState, x: np.ndarray, y: float) -> tuple[SkeGDState, float]:
     found, w = state.sketching, state.w
     f = two_stage_decision(found.buffer, found.sketch.features, found.phi, found.mapped, w, x)
     gradient = slope(state.loss, f, y)
@@ -162,7 +162,7 @@ class SkeGD(Learner):
         loss_width: float = 1.0,
         step: float = 0.2,
         seed: int = 0,
-    ):
+    ) -> None:
         self.params: dict[str, Any] = {
             **check_sketch_sizes(budget, rank, sketch_size, sample_size, blocks, update_every, seed),
             **check_common(width, loss, loss_width, step),

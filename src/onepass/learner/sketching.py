@@ -59,7 +59,7 @@ class Sketching(NamedTuple):
 
 
 @copy_scratch.for_state(Sketching)
-def copy_scratch_sketching(state):
+def copy_scratch_sketching(state: Sketching) -> Sketching:
     phi = np.empty(state.phi.size)
     return Sketching(
         buffer=copy_scratch(state.buffer),
@@ -72,7 +72,9 @@ def copy_scratch_sketching(state):
 
 
 @compiled
-def two_stage_decision(buffer, features, phi, mapped, w, x):
+def two_stage_decision(
+    buffer: Budget, features: Landmarks, phi: np.ndarray, mapped: bool, w: np.ndarray, x: np.ndarray
+) -> float:
     """Return the prediction f(x), from `buffer` or, if `mapped` is True, from the feature map `features`.
 
     `buffer` holds the examples, and `w` the weights of the mapped features. The mapped features of x are written to
@@ -85,7 +87,7 @@ def two_stage_decision(buffer, features, phi, mapped, w, x):
 
 
 @compiled
-def count_regular_round(schedule, mapped, gradient):
+def count_regular_round(schedule: UpdateSchedule, mapped: bool, gradient: float) -> bool:
     """Count an example if it changes neither the buffer nor the feature map, and return True; otherwise return False.
 
     `mapped` is True once there is a map, and `gradient` is the derivative of the loss, 0 without a loss.
@@ -105,7 +107,7 @@ def count_regular_round(schedule, mapped, gradient):
 
 
 @compiled
-def absorb_example(state, x, weight):
+def absorb_example(state: Sketching, x: np.ndarray, weight: float) -> Sketching:
     """Return the state after the row x was added to the buffer with this weight, or to the sketched feature map.
 
     When the buffer is full, the feature map is made from it.

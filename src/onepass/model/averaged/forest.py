@@ -91,7 +91,7 @@ def init_forest(dim: int, trees: int, seed: int) -> Any:
 
 
 @compiled
-def draw(forest):
+def draw(forest: Forest) -> np.uint64:
     """Return the next 64 random bits of the forest's generator."""
     forest.random[0] += np.uint64(0x9E3779B97F4A7C15)
     z = forest.random[0]
@@ -101,13 +101,13 @@ def draw(forest):
 
 
 @compiled
-def draw_below(forest, n):
+def draw_below(forest: Forest, n: int) -> np.int64:
     """Return a random integer from 0 to n - 1."""
     return np.int64(draw(forest) % np.uint64(n))
 
 
 @compiled
-def next_node(forest, t, node, x):
+def next_node(forest: Forest, t: int, node: int, x: np.ndarray) -> int:
     """Return the child of a node of tree t that row x goes to, or 0 at a leaf."""
     first = forest.children[t, node]
     if first == 0:
@@ -116,7 +116,7 @@ def next_node(forest, t, node, x):
 
 
 @compiled
-def ask_forest(forest, x, slots, level):
+def ask_forest(forest: Forest, x: np.ndarray, slots: np.ndarray, level: float) -> np.ndarray:
     """Return the predicted rewards (K,) of the arms in `slots` (K,) at row x (d,).
 
     A slot is the index of an arm in a `Mixture`, negative for an unknown arm, whose mean is `level`.
@@ -140,7 +140,7 @@ def ask_forest(forest, x, slots, level):
 
 
 @compiled
-def judge_forest(forest, x, slot, level):
+def judge_forest(forest: Forest, x: np.ndarray, slot: int, level: float) -> tuple[float, float]:
     """Return the predicted reward of one arm at row x, and the squared width h of the prediction.
 
     `slot` is the index of the arm in a `Mixture`, and `level` is the mean of an unknown arm.
@@ -159,7 +159,7 @@ def judge_forest(forest, x, slot, level):
 
 
 @compiled
-def add_to_trees(forest, x, slot, reward):
+def add_to_trees(forest: Forest, x: np.ndarray, slot: int, reward: float) -> None:
     """Add a reward of the arm at index `slot` to every node that row x passes, in all trees."""
     for t in range(forest.children.shape[0]):
         node = 0
@@ -172,7 +172,7 @@ def add_to_trees(forest, x, slot, reward):
 
 
 @compiled
-def fill_node(forest, t, node, order, first, last, gains):
+def fill_node(forest: Forest, t: int, node: int, order: np.ndarray, first: int, last: int, gains: np.ndarray) -> None:
     """Make the node number `node` of tree t a leaf with the stored rows of the indices order[first:last].
 
     `gains` (R,) are the rewards of all stored rows, minus the tree's origin.
@@ -186,7 +186,7 @@ def fill_node(forest, t, node, order, first, last, gains):
 
 
 @compiled
-def draw_threshold(forest, order, first, last, j):
+def draw_threshold(forest: Forest, order: np.ndarray, first: int, last: int, j: int) -> float:
     """Return a threshold drawn uniformly between the values of two random rows in column j; NaN if both are equal.
 
     The rows are drawn among the stored rows with the indices order[first:last].
@@ -205,7 +205,17 @@ def draw_threshold(forest, order, first, last, j):
 
 
 @compiled
-def explained(forest, order, first, last, j, threshold, gains, totals, lefts):
+def explained(
+    forest: Forest,
+    order: np.ndarray,
+    first: int,
+    last: int,
+    j: int,
+    threshold: float,
+    gains: np.ndarray,
+    totals: np.ndarray,
+    lefts: np.ndarray,
+) -> float:
     """Return the sum over arms and children of (sum of rewards)^2 / number, for a split; -1 if a child is empty.
 
     The node has the stored rows of the indices order[first:last]. Rows whose column j is at most `threshold` go to the
@@ -233,7 +243,7 @@ def explained(forest, order, first, last, j, threshold, gains, totals, lefts):
 
 
 @compiled
-def grow_tree(forest, t, gains):
+def grow_tree(forest: Forest, t: int, gains: np.ndarray) -> None:
     """Grow tree t anew from all stored rows that are used.
 
     gains (R,) are the rewards of the stored rows, minus the tree's origin.
@@ -297,7 +307,7 @@ def grow_tree(forest, t, gains):
 
 
 @compiled
-def store(forest, x, slot, reward):
+def store(forest: Forest, x: np.ndarray, slot: int, reward: float) -> None:
     """Store a row x (d,) with the index `slot` of the arm played and its clipped reward.
 
     The row replaces the oldest one if there is no room for more.
@@ -310,14 +320,14 @@ def store(forest, x, slot, reward):
 
 
 @compiled
-def needs_tree(forest):
+def needs_tree(forest: Forest) -> bool:
     """Return True if it is time to grow the oldest tree anew, by the number of rows since the last one was grown."""
     stored = min(forest.places[TOTAL], forest.arms.size)
     return forest.places[SINCE] * forest.children.shape[0] >= GROWTH * stored
 
 
 @compiled
-def replace_tree(forest, middle, bounds):
+def replace_tree(forest: Forest, middle: float, bounds: np.ndarray) -> None:
     """Grow the oldest tree anew.
 
     `middle` is the median reward. bounds (slots,) sets by arm how far from it a reward may lie before it is clipped, 0
@@ -339,7 +349,7 @@ def replace_tree(forest, middle, bounds):
 
 
 @compiled
-def clear_forest(forest):
+def clear_forest(forest: Forest) -> None:
     """Forget all rows, and make every tree an empty leaf; the generator goes on."""
     forest.children[:, 0] = 0
     forest.counts[:, 0] = 0.0

@@ -14,6 +14,7 @@ import numpy as np
 
 from onepass.foundation.generic import compiled
 from onepass.model.averaged.forest import (
+    Forest,
     add_to_trees,
     ask_forest,
     clear_forest,
@@ -30,6 +31,7 @@ from onepass.model.averaged.mixture import (
     SHARE,
     TRUST,
     VOLUME,
+    Mixture,
     places_of,
     raw_weights,
     scale_weights,
@@ -45,7 +47,7 @@ MOST = 0.7  # alone they make up to 1.12 times the mistakes where truths are smo
 
 
 @compiled
-def share_of(state, forest, found):
+def share_of(state: Mixture, forest: Forest, found: tuple[np.ndarray, float, float]) -> float:
     """Return the weight, from 0 to 1, of the forest in predicted means; the averaged models `state` have the rest.
 
     `found` is the result of `raw_weights` for these models: their weights, the least loss and the least error.
@@ -62,7 +64,7 @@ def share_of(state, forest, found):
 
 
 @compiled
-def sigma_with_trees(state, forest, w, share):
+def sigma_with_trees(state: Mixture, forest: Forest, w: np.ndarray, share: float) -> float:
     """Return sigma, the root mean square prediction error of models and forest, averaged with their weights.
 
     w (M,) are the weights of the models, and `share` is that of the forest.
@@ -74,7 +76,9 @@ def sigma_with_trees(state, forest, w, share):
 
 
 @compiled
-def survey_with_trees(state, forest, rows, slots):
+def survey_with_trees(
+    state: Mixture, forest: Forest, rows: np.ndarray, slots: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Return means (K,), widths (K,), and the factor that turns widths into units of rewards.
 
     A mean is the weighted average of the predictions of the models in `state` and of the forest. Widths are those of
@@ -100,7 +104,7 @@ def survey_with_trees(state, forest, rows, slots):
 
 
 @compiled
-def teach_trees(state, forest, x, slot, reward):
+def teach_trees(state: Mixture, forest: Forest, x: np.ndarray, slot: int, reward: float) -> None:
     """Let the forest predict and learn a reward for row x that the models have just learned.
 
     `slot` is the index of the arm. One of the trees is grown anew if that is due. If the models have just forgotten

@@ -175,7 +175,7 @@ class Mixture(NamedTuple):
 
 
 @compiled
-def asked(plan, sketched, m):
+def asked(plan: np.ndarray, sketched: bool, m: int) -> bool:
     """Return True if model m is used. `sketched` is True if arms have sketches.
 
     `plan` (M, 3) holds each model's feature map, first feature and number of features.
@@ -184,7 +184,7 @@ def asked(plan, sketched, m):
 
 
 @compiled
-def model_of_sketches(plan):
+def model_of_sketches(plan: np.ndarray) -> int:
     """Return the index of the model that uses sketches if rows are wide: one for rows mostly zeros, one for others.
 
     `plan` (M, 3) holds each model's feature map, first feature and number of features.
@@ -193,7 +193,7 @@ def model_of_sketches(plan):
 
 
 @compiled
-def raw_weights(state):
+def raw_weights(state: Mixture) -> tuple[np.ndarray, float, float]:
     """Return the weights (M,) of the models before they are normalized, the least loss, and the least error.
 
     `state` is the `Mixture`. The error of a model is its sum of e^2 / (1 + h) in `scores`. Its loss is n log(error /
@@ -222,7 +222,7 @@ def raw_weights(state):
 
 
 @compiled
-def tiny_of(state):
+def tiny_of(state: Mixture) -> float:
     """Return a number so small that squared prediction errors of this size count as 0, in squared units of rewards.
 
     It is in proportion to the squared spread of the rewards of the `Mixture` in `state`.
@@ -231,7 +231,7 @@ def tiny_of(state):
 
 
 @compiled
-def weights(state):
+def weights(state: Mixture) -> np.ndarray:
     """Return the weights (M,) by which the predictions of the M models of the `Mixture` in `state` are averaged.
 
     They sum to 1. Models with less than 0.05 times the largest weight have weight 0.
@@ -241,13 +241,13 @@ def weights(state):
 
 
 @compiled
-def scale_weights(w):
+def scale_weights(w: np.ndarray) -> np.ndarray:
     """Return weights w (M,) divided by their sum."""
     return w / max(w.sum(), TINY)
 
 
 @compiled
-def weights_of_widths(w):
+def weights_of_widths(w: np.ndarray) -> np.ndarray:
     """Return the weights (M,) by which the models' widths are averaged, given the weights w (M,) of their predictions.
 
     Models with at least 0.3 times the largest weight keep their weight, the others get 0, and the sum is scaled to 1.
@@ -257,7 +257,7 @@ def weights_of_widths(w):
 
 
 @compiled
-def sigma_of(state, w):
+def sigma_of(state: Mixture, w: np.ndarray) -> float:
     """Return the average, with weights w (M,), of the models' root mean squares of prediction errors.
 
     `state` is the `Mixture`, which has the sums of squared errors.
@@ -269,7 +269,7 @@ def sigma_of(state, w):
 
 
 @compiled
-def features(phi, start, n, constant):
+def features(phi: np.ndarray, start: int, n: int, constant: float) -> np.ndarray:
     """Return `n` features of one model: the entries of phi from `start` on.
 
     If `constant` is not 0, it replaces the last of them.
@@ -282,7 +282,7 @@ def features(phi, start, n, constant):
 
 
 @compiled
-def unit_of(state, w):
+def unit_of(state: Mixture, w: np.ndarray) -> float:
     """Return the factor by which all widths are multiplied, so that they are in units of rewards.
 
     The factor is the models' root mean square prediction error, averaged with their weights w (M,), but at least a
@@ -292,7 +292,7 @@ def unit_of(state, w):
 
 
 @compiled
-def first_feature(plan, w, view):
+def first_feature(plan: np.ndarray, w: np.ndarray, view: int) -> int:
     """Return the index of the first feature of feature map number `view` that a model with a weight above 0 has.
 
     w (M,) are the weights of the models, and `plan` (M, 3) holds each model's feature map and first feature.
@@ -305,7 +305,7 @@ def first_feature(plan, w, view):
 
 
 @compiled
-def kept_of(drift, last, now):
+def kept_of(drift: float, last: int, now: int) -> float:
     """Return the fraction (1 - drift)^(now - last) of an arm's information that is left in round `now`.
 
     The arm last learned in round `last`, and `drift` is the model's rate of forgetting.
@@ -314,7 +314,7 @@ def kept_of(drift, last, now):
 
 
 @compiled
-def cut(square, norm, learned):
+def cut(square: float, norm: float, learned: int) -> float:
     """Return the squared width of an arm, reduced because every row counts as a little information in all directions.
 
     `square` is the squared width, `learned` the number of rows of the arm, and `norm`, above 0, the squared norm of the
@@ -324,7 +324,7 @@ def cut(square, norm, learned):
 
 
 @compiled
-def places_of(state, slots):
+def places_of(state: Mixture, slots: np.ndarray) -> np.ndarray:
     """Return `slots` (K,), the indices of arms' models, with -1 in place of arms that count as unknown.
 
     An arm counts as unknown if it has no rows, or if its few rewards tell little (rare_rewards.py). `state` is the
@@ -350,7 +350,7 @@ def places_of(state, slots):
 
 
 @compiled
-def counts_as_unknown(state, slot, arms, every, unpaid, rows):
+def counts_as_unknown(state: Mixture, slot: int, arms: int, every: float, unpaid: float, rows: float) -> bool:
     """Return True if an arm counts as unknown, because its few rewards are all or often equal (rare_rewards.py).
 
     An arm with many equal rewards is compared with the arms that have not paid a large reward yet, because the others
@@ -374,7 +374,7 @@ def counts_as_unknown(state, slot, arms, every, unpaid, rows):
 
 
 @compiled
-def add_tails(state, slots, means):
+def add_tails(state: Mixture, slots: np.ndarray, means: np.ndarray) -> None:
     """Add to the predicted means (K,) of arms, in place, the mean amount that clipping removed from their rewards.
 
     It is added only for arms whose large rewards recur (rare_rewards.py). `slots` (K,) are the indices of the arms'
@@ -386,7 +386,7 @@ def add_tails(state, slots, means):
 
 
 @compiled
-def survey(state, rows, slots):
+def survey(state: Mixture, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the predicted means (K,) and widths (K,) of K arms, and the factor of widths in units of rewards.
 
     `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' models in
@@ -398,7 +398,7 @@ def survey(state, rows, slots):
 
 
 @compiled
-def survey_models(state, rows, slots, w):
+def survey_models(state: Mixture, rows: np.ndarray, slots: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the means and widths (K,) that models with weights w (M,) predict for K arms.
 
     Means are averaged. A width is the root of the average of squared widths, by `weights_of_widths`.
@@ -440,7 +440,15 @@ def survey_models(state, rows, slots, w):
 
 
 @compiled
-def add_dense_sketches(state, rows, slots, weight, weight_of_width, means, squares):
+def add_dense_sketches(
+    state: Mixture,
+    rows: np.ndarray,
+    slots: np.ndarray,
+    weight: float,
+    weight_of_width: float,
+    means: np.ndarray,
+    squares: np.ndarray,
+) -> None:
     """Add the part of the model on sketches to the predicted means and squared widths (K,) of K arms, in place.
 
     Rows are not mostly zeros. The model's weights in means and widths are `weight` and `weight_of_width`.
@@ -461,7 +469,7 @@ def add_dense_sketches(state, rows, slots, weight, weight_of_width, means, squar
 
 
 @compiled
-def survey_sketches(state, rows, slots):
+def survey_sketches(state: Mixture, rows: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return predicted means and widths (K,) of K arms with sketches, for rows that are mostly zeros.
 
     `rows` is (K, d), or (1, d) if all arms have the same row. `slots` (K,) are the indices of the arms' sketches in
@@ -484,7 +492,7 @@ def survey_sketches(state, rows, slots):
 
 
 @compiled
-def add_score(scores, m, e, h):
+def add_score(scores: np.ndarray, m: int, e: float, h: float) -> None:
     """Add a prediction error e of model m, whose squared width was h, to the sums that determine the model's weight.
 
     `scores` (2, M) holds the sums of e^2 / (1 + h) and of log(1 + h), and is changed in place.
@@ -494,7 +502,7 @@ def add_score(scores, m, e, h):
 
 
 @compiled
-def best_without_drift(state):
+def best_without_drift(state: Mixture) -> int:
     """Return the index of the model in use with the smallest sum e^2 / (1 + h), among those that forget nothing.
 
     `state` is the `Mixture`, whose `scores` hold these sums.
@@ -508,7 +516,7 @@ def best_without_drift(state):
 
 
 @compiled
-def improve(state, slot, x, now, reward):
+def improve(state: Mixture, slot: int, x: np.ndarray, now: int, reward: float) -> tuple[float, float, int]:
     """Let every model of an arm learn a reward for the row x (d,) in round `now`.
 
     `slot` is the index of the arm's models in `state`, the `Mixture`, whose arrays are changed in place. Returns three
@@ -553,7 +561,7 @@ def improve(state, slot, x, now, reward):
 
 
 @compiled
-def begin_arm(state, slot):
+def begin_arm(state: Mixture, slot: int) -> None:
     """Set the models of the arm at index `slot` to the prior, before the arm's first reward."""
     t, p = 0, 0
     for m in range(state.plan.shape[0]):
@@ -570,7 +578,7 @@ def begin_arm(state, slot):
 
 
 @compiled
-def vacate(state, slot):
+def vacate(state: Mixture, slot: int) -> None:
     """Mark the models at index `slot` as having learned nothing, and mark the stored rows of their arm as of no arm."""
     state.last[slot] = NEVER
     state.learned[slot] = 0
@@ -588,7 +596,7 @@ def erase(state: Mixture, slot: int) -> None:
 
 
 @compiled
-def forget(state):
+def forget(state: Mixture) -> None:
     """Forget everything learned, except the feature maps and the scale of rewards, after an alarm."""
     for slot in range(state.last.size):
         vacate(state, slot)
@@ -598,7 +606,7 @@ def forget(state):
 
 
 @compiled
-def take(state, x, slot, reward, alarm_threshold):
+def take(state: Mixture, x: np.ndarray, slot: int, reward: float, alarm_threshold: float) -> None:
     """Learn one row x (d,) with its reward for the arm whose models are at index `slot`, and test for an alarm.
 
     `state` is the `Mixture`, changed in place. `alarm_threshold` is the value of the change statistic (a CUSUM of
@@ -622,7 +630,7 @@ def take(state, x, slot, reward, alarm_threshold):
 
 
 @compiled
-def learn_again(state, first, last):
+def learn_again(state: Mixture, first: int, last: int) -> None:
     """Learn the stored rows with the indices `first` to `last` - 1 again."""
     for i in range(first, last):
         if state.arms[i] != NEVER:

@@ -23,7 +23,7 @@ from onepass.foundation.state import zeros
 from onepass.model.averaged.mixture import CONSTANT, MODELS, NEVER, SIZE, STANDARD, TINY, TRUST, Mixture
 from onepass.model.averaged.new_columns import beside, wider_theta
 from onepass.model.averaged.regression import length
-from onepass.model.averaged.view import seen, width
+from onepass.model.averaged.view import View, seen, width
 from onepass.model.contract import AHEAD, JOINED, REVISED
 
 LINEAR = (1, 7, 8, 9, 10)  # of MODELS: standardized columns, or a constant alone, without drift
@@ -56,7 +56,7 @@ class OutcomeHeads(NamedTuple):
 
 
 @compiled
-def linear_features(view, x):
+def linear_features(view: View, x: np.ndarray) -> np.ndarray:
     """Return the features of the columns of a row x, and the constant, in float32; `view` is the feature map.
 
     Kernel features are left out.
@@ -70,7 +70,7 @@ def linear_features(view, x):
 
 
 @compiled
-def features_of(phi, alone, constant):
+def features_of(phi: np.ndarray, alone: bool, constant: float) -> np.ndarray:
     """Return the features of one linear model, given the features `phi` of a row, the last of which is constant.
 
     The result is a copy of `phi`, or only its last entry if `alone` is True. If `constant` is above 0, it replaces the
@@ -83,7 +83,7 @@ def features_of(phi, alone, constant):
 
 
 @compiled
-def weights_of(heads, j, used):
+def weights_of(heads: OutcomeHeads, j: int, used: np.ndarray) -> np.ndarray:
     """Return the weights (M,) by which the models' predictions of outcome number j are averaged.
 
     `heads` are the parameters of outcomes. `used` (M,) is True for models that exist.
@@ -104,7 +104,7 @@ def weights_of(heads, j, used):
 
 
 @compiled
-def level_of(heads, j):
+def level_of(heads: OutcomeHeads, j: int) -> float:
     """Return the prediction of outcome number j for an unknown arm: the mean over known arms of their mean values.
 
     `heads` are the parameters of outcomes.
@@ -118,7 +118,9 @@ def level_of(heads, j):
 
 
 @compiled
-def ask_heads(state, heads, rows, slots):
+def ask_heads(
+    state: Mixture, heads: OutcomeHeads, rows: np.ndarray, slots: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return predicted outcomes (J, K) of arms, and the root mean square errors (J,) of predictions so far.
 
     `state` is the `Mixture`. `heads` are the parameters of outcomes. `slots` (K,) are the indices of the arms' models.
@@ -160,7 +162,7 @@ def ask_heads(state, heads, rows, slots):
 
 
 @compiled
-def inner(theta, phi):
+def inner(theta: np.ndarray, phi: np.ndarray) -> float:
     """Return the inner product theta^T phi."""
     total = np.float32(0.0)
     for i in range(phi.size):
@@ -169,7 +171,7 @@ def inner(theta, phi):
 
 
 @compiled
-def product(inverse, phi):
+def product(inverse: np.ndarray, phi: np.ndarray) -> np.ndarray:
     """Return P phi, for a symmetric matrix P given by the rows of its lower triangle, `inverse` (n (n + 1) / 2,)."""
     u, place = np.zeros(phi.size, np.float32), 0
     for j in range(phi.size):
@@ -184,7 +186,9 @@ def product(inverse, phi):
 
 
 @compiled
-def add_heads(state, heads, row, slot, values, expected, mode):
+def add_heads(
+    state: Mixture, heads: OutcomeHeads, row: np.ndarray, slot: int, values: np.ndarray, expected: np.ndarray, mode: int
+) -> None:
     """Update the parameters `heads` of outcomes, in place, by the outcomes of a row.
 
     - state: the averaged models, whose inverse matrices and feature maps are used.
@@ -220,7 +224,9 @@ def add_heads(state, heads, row, slot, values, expected, mode):
 
 
 @compiled
-def learn_heads(state, heads, row, slot, values, expected, mode):
+def learn_heads(
+    state: Mixture, heads: OutcomeHeads, row: np.ndarray, slot: int, values: np.ndarray, expected: np.ndarray, mode: int
+) -> None:
     """Learn the outcomes `values` (J,) of a row, and count them in the arm's mean outcomes.
 
     `heads` are the parameters of outcomes, changed in place, and `slot` is the arm's index. `expected` (J,) are the
@@ -238,7 +244,7 @@ def learn_heads(state, heads, row, slot, values, expected, mode):
 
 
 @compiled
-def replay_buffer(state, heads):
+def replay_buffer(state: Mixture, heads: OutcomeHeads) -> None:
     """Update the parameters `heads` of outcomes, in place, by all rows in their buffer."""
     for i in range(heads.filled[0]):
         slot = heads.slots[i]

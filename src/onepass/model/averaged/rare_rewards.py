@@ -26,6 +26,8 @@ MANY_ALIKE rows it is treated as if it had learned nothing. The same holds, unti
 then its models learn to avoid just these rows.
 """
 
+import numpy as np
+
 from onepass.foundation.generic import compiled
 
 SIZES = 12  # of rewards beyond the clip: the last one holds all that are larger
@@ -44,7 +46,7 @@ COUNTS, SUMS, LENGTHS = range(3)  # rows of an arm's tails, (3, SIZES)
 
 
 @compiled
-def note_size(tails, reward, middle, most, learned):
+def note_size(tails: np.ndarray, reward: float, middle: float, most: float, learned: int) -> tuple[int, float]:
     """Count a reward of an arm by its size class, and return the class and the limit at which the reward is clipped.
 
     - tails (3, 12): statistics of the arm, updated in place. For each of the size classes 1 to 12 they are the number
@@ -69,7 +71,7 @@ def note_size(tails, reward, middle, most, learned):
 
 
 @compiled
-def clip_of(tails, most, learned):
+def clip_of(tails: np.ndarray, most: float, learned: int) -> float:
     """Return how far an arm's reward may lie from the median before it is clipped.
 
     The result is the basic limit `most`, or `most` times a power of 8 if rewards that far away have come so often that
@@ -97,7 +99,7 @@ def clip_of(tails, most, learned):
 
 
 @compiled
-def add_cut(tails, size, cut):
+def add_cut(tails: np.ndarray, size: int, cut: float) -> None:
     """Add to an arm's statistics tails (3, 12) the amount `cut` that clipping removed from a reward of class `size`.
 
     The classes, from 0, are those of `note_size`; class 0 has no statistics.
@@ -108,7 +110,7 @@ def add_cut(tails, size, cut):
 
 
 @compiled
-def tail_of(tails, learned):
+def tail_of(tails: np.ndarray, learned: int) -> float:
     """Return the mean of what clipping removed from an arm's rewards, 0 unless such rewards recur.
 
     The mean is over all `learned` rows of the arm, and is smaller if clipping removed parts of both signs. `tails` (3,
@@ -127,7 +129,7 @@ def tail_of(tails, learned):
 
 
 @compiled
-def says_little(alike, learned, known, arms):
+def says_little(alike: float, learned: int, known: int, arms: int) -> bool:
     """Return True if an arm counts as unknown, because its few rewards were all equal.
 
     - alike: number of equal first rewards of the arm.
@@ -139,7 +141,7 @@ def says_little(alike, learned, known, arms):
 
 
 @compiled
-def has_many_repeats(repeats, learned, known, arms):
+def has_many_repeats(repeats: float, learned: int, known: int, arms: int) -> bool:
     """Return True if an arm has few rows, and its rewards are often the same.
 
     - repeats: how often that value came which was the first to come twice in a row.
@@ -151,7 +153,7 @@ def has_many_repeats(repeats, learned, known, arms):
 
 
 @compiled
-def has_paid(tails):
+def has_paid(tails: np.ndarray) -> bool:
     """Return True if an arm has had a reward of size class 2 or more: over 8 basic limits from the median.
 
     `tails` (3, 12) are the arm's statistics of clipped rewards by size class.

@@ -18,13 +18,13 @@ from onepass.foundation.generic import compiled
 
 
 @compiled
-def length(n):
+def length(n: int | np.ndarray) -> int | np.ndarray:
     """Return n (n + 1) / 2, the number of entries on and below the diagonal of a matrix with n rows."""
     return n * (n + 1) // 2
 
 
 @compiled
-def unknown(phi, reg):
+def unknown(phi: np.ndarray, reg: float) -> float:
     """Return phi^T phi / reg, the squared width of an arm that has learned nothing, for features phi (n,)."""
     square = np.float32(0.0)
     for j in range(phi.size):
@@ -33,7 +33,7 @@ def unknown(phi, reg):
 
 
 @compiled
-def guess(theta, tau, phi, kept, level):
+def guess(theta: np.ndarray, tau: np.ndarray, phi: np.ndarray, kept: float, level: float) -> float:
     """Return the predicted reward of an arm minus `level`: sqrt(kept) phi^T (theta - level tau).
 
     - theta, tau (n,): parameters for the rewards, and for a target that is always 1.
@@ -49,7 +49,7 @@ def guess(theta, tau, phi, kept, level):
 
 
 @compiled
-def look(inverse, phi, kept, reg):
+def look(inverse: np.ndarray, phi: np.ndarray, kept: float, reg: float) -> float:
     """Return the squared width of an arm, kept phi^T P phi + (1 - kept) phi^T phi / reg.
 
     - inverse: lower triangle of the inverse Gram matrix P, row by row.
@@ -80,7 +80,7 @@ def look(inverse, phi, kept, reg):
 
 
 @compiled
-def begin(theta, tau, inverse, reg):
+def begin(theta: np.ndarray, tau: np.ndarray, inverse: np.ndarray, reg: float) -> None:
     """Reset an arm's regression in place: parameters `theta` and `tau` to 0, the triangle `inverse` to I / reg."""
     place = 0
     for j in range(theta.size):
@@ -92,7 +92,17 @@ def begin(theta, tau, inverse, reg):
 
 
 @compiled
-def learn(theta, tau, inverse, phi, kept, reg, reward, level, bound):
+def learn(
+    theta: np.ndarray,
+    tau: np.ndarray,
+    inverse: np.ndarray,
+    phi: np.ndarray,
+    kept: float,
+    reg: float,
+    reward: float,
+    level: float,
+    bound: float,
+) -> tuple[float, float, float]:
     """Learn one reward in place, and return the clipped prediction error, the squared width and the amount clipped.
 
     - theta, tau (n,): parameters for the rewards, and for a target that is always 1.

@@ -58,7 +58,7 @@ def no_rewards() -> Rewards:
 
 
 @compiled
-def note_reward(rewards, reward):
+def note_reward(rewards: Rewards, reward: float) -> None:
     """Update the running statistics of all rewards by one more reward, in place."""
     window, numbers = rewards.window, rewards.numbers
     before = int(numbers[SEEN])
@@ -83,7 +83,7 @@ def note_reward(rewards, reward):
 
 
 @compiled
-def note_early(rewards, early, slot, reward):
+def note_early(rewards: Rewards, early: np.ndarray, slot: int, reward: float) -> None:
     """Store a reward if it is among the first five of its arm, and update the predicted reward of an unknown arm.
 
     - rewards: statistics of all rewards.
@@ -118,7 +118,7 @@ def note_early(rewards, early, slot, reward):
 
 
 @compiled
-def rarest(numbers):
+def rarest(numbers: np.ndarray) -> int:
     """Return the index, from 0 to 2, of the rarest of the first three different rewards.
 
     `numbers` is the field of `Rewards` that counts them. If several are equally rare, it is the last one.
@@ -131,7 +131,7 @@ def rarest(numbers):
 
 
 @compiled
-def has_many_values(rewards):
+def has_many_values(rewards: Rewards) -> bool:
     """Return True if more than 5% of all rewards differ from the two most frequent values.
 
     `rewards` are the statistics of all rewards (`Rewards`).
@@ -144,7 +144,7 @@ def has_many_values(rewards):
 
 
 @compiled
-def prior(rewards):
+def prior(rewards: Rewards) -> float:
     """Return the mean reward that is assumed for an arm of which nothing is known.
 
     It is the mean over arms if rewards have many values. Otherwise it is the smaller of the two most frequent values;
@@ -162,7 +162,7 @@ def prior(rewards):
 
 
 @compiled
-def worse(rewards):
+def worse(rewards: Rewards) -> bool:
     """Return True if the recent mean reward is more than one standard error below the mean of all rewards.
 
     `rewards` are the statistics of all rewards (`Rewards`).

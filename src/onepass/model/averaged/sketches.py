@@ -25,6 +25,7 @@ from onepass.design.truncation import Sums
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
 from onepass.foundation.state import lazy_zeros
+from onepass.model.averaged.view import View
 
 ROWS_KEPT = 16  # directions that a cut leaves, and one more: 8 to 32 are alike (docs/wide_rows.md)
 DENSE_KEPT = 48  # the same where rows are not mostly zeros: 16 and 32 help less (docs/wide_rows.md)
@@ -96,7 +97,7 @@ def sketches_fit(sketches: Sketches, known: np.ndarray, dim: int) -> bool:
 
 
 @compiled
-def begin_sketch(sketches, slot, reg):
+def begin_sketch(sketches: Sketches, slot: int, reg: float) -> None:
     """Reset the sketch of the arm at index `slot` to the prior, the Gram matrix reg I, in place."""
     numbers, across = sketches.numbers[slot], sketches.theta.shape[1]
     if numbers[USED] > 0.0:  # else its pages stay untouched
@@ -109,7 +110,7 @@ def begin_sketch(sketches, slot, reg):
 
 
 @compiled
-def sparse_row(view, x):
+def sparse_row(view: View, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the sparse part of the features of a row x, as indices and values, and the features' squared norm.
 
     The features are s - m with a sparse s and a constant m, and the squared norm is ||s - m||^2. `view` is the feature
@@ -135,7 +136,9 @@ def sparse_row(view, x):
 
 
 @compiled
-def ask_sketch(sketches, slot, places, values, norm):
+def ask_sketch(
+    sketches: Sketches, slot: int, places: np.ndarray, values: np.ndarray, norm: float
+) -> tuple[float, float]:
     """Return the predicted mean and the squared width of the arm at index `slot`, for a sparse row.
 
     `places`, `values` and `norm` are the results of `sparse_row`: indices and values of the row's sparse part, and the
@@ -167,7 +170,7 @@ def ask_sketch(sketches, slot, places, values, norm):
 
 
 @compiled
-def ask_dense(sketches, slot, phi, reg):
+def ask_dense(sketches: Sketches, slot: int, phi: np.ndarray, reg: float) -> tuple[float, float]:
     """Return the predicted mean and the squared width of the arm at index `slot`, for features phi (d + 1,).
 
     `reg` is the ridge penalty.
@@ -177,7 +180,7 @@ def ask_dense(sketches, slot, phi, reg):
 
 
 @compiled
-def state_of(sketches, slot, reg):
+def state_of(sketches: Sketches, slot: int, reg: float) -> SketchState:
     """Return the sketch of the arm at index `slot` as a `SketchState`, whose arrays are not copied.
 
     `reg` is the ridge penalty.
@@ -199,7 +202,9 @@ def state_of(sketches, slot, reg):
 
 
 @compiled
-def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
+def learn_sketch(
+    sketches: Sketches, slot: int, phi: np.ndarray, middle: np.ndarray, reg: float, reward: float, bound: float
+) -> tuple[float, float, float]:
     """Learn one reward of an arm; return the clipped prediction error, the squared width and the amount clipped.
 
     phi (d + 1,) holds the features of a row. For rows that are mostly zeros they are s - m: s are the scaled columns
@@ -230,7 +235,7 @@ def learn_sketch(sketches, slot, phi, middle, reg, reward, bound):
 
 
 @compiled
-def middle_of(view):
+def middle_of(view: View) -> np.ndarray:
     """Return the scaled mean row m (d + 1,) of a feature map.
 
     Its entries are minus the features of a row of zeros, except that the constant feature has 0.

@@ -84,7 +84,7 @@ def landmarks_on(span: Span, z: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def place(span, moved, square):
+def place(span: Span, moved: np.ndarray, square: float) -> np.ndarray:
     """Return a scaled row z in few coordinates (r + 2,), in float32: Q^T z, 0, and the length of the rest of z.
 
     The columns of Q (d, r) are the main directions in `span`. `moved` (d,) is z minus the row of zeros after scaling,

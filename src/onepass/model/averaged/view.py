@@ -56,7 +56,7 @@ class View(NamedTuple):
 
 
 @compiled
-def rank(knots, heights, x, z):
+def rank(knots: np.ndarray, heights: np.ndarray, x: np.ndarray, z: np.ndarray) -> None:
     """Write the value at x[j] of column j's piecewise linear function to z[j], for all columns of the row x (d,).
 
     The function goes through the points (knots[j], heights[j]), of arrays (d, Q), and is constant outside the knots.
@@ -74,7 +74,7 @@ def rank(knots, heights, x, z):
 
 
 @compiled
-def seen(view, x):
+def seen(view: View, x: np.ndarray) -> np.ndarray:
     """Return the row x (d,) after scaling and clipping by the feature map `view`.
 
     For wide rows the result has the coordinates (r + 2,) along r main directions (span.py).
@@ -98,26 +98,26 @@ def seen(view, x):
 
 
 @compiled
-def cut_at(view, j, value):
+def cut_at(view: View, j: int, value: float) -> float:
     """Return `value`, a number of column j, after scaling and clipping by the feature map `view`."""
     return min(max((value - view.center[j]) * view.unit[j], -view.numbers[0]), view.numbers[0])
 
 
 @compiled
-def width(view):
+def width(view: View) -> int:
     """Return the number of linear features of a feature map: columns, or main directions for wide rows."""
     dim, count = view.span.basis.shape
     return count if count > 0 else dim
 
 
 @compiled
-def embedded(view, x):
+def embedded(view: View, x: np.ndarray) -> np.ndarray:
     """Return the features of a row x (d,) in float32: N kernel features, the linear features, and a constant."""
     return embed_from(view, x, 0)
 
 
 @compiled
-def embed_from(view, x, first):
+def embed_from(view: View, x: np.ndarray, first: int) -> np.ndarray:
     """Return the features of a row x (d,) as `embedded` does, but all N kernel features are 0 if `first` is above 0.
 
     `first` is the index of the first feature that is needed. Kernel features take N^2 / 2 steps, others d.
@@ -146,7 +146,7 @@ def embed_from(view, x, first):
 
 
 @compiled
-def scale_row(view, x):
+def scale_row(view: View, x: np.ndarray) -> np.ndarray:
     """Return all columns of a row x (d,) as linear features, and a constant, (d + 1,) in float32.
 
     Unlike `embedded`, it does not replace wide rows by coordinates. `view` is a feature map that does not use ranks.

@@ -22,7 +22,7 @@ choices. If rewards have hardly any noise, sigma falls with every row, and the p
 one. Without that prior the widths of untried arms would fall as well.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def rescale(state: InteractionState, users: list[tuple[int, float]], items: list
 
 
 @compiled
-def prior_weights(state):
+def prior_weights(state: InteractionState) -> tuple[np.ndarray, float]:
     """Return the weights (priors,) of the priors by how well they predict, which sum to 1, and the scale of the errors.
 
     `state` is the `InteractionState`. The scale is the root mean square prediction error, averaged with the weights.
@@ -128,7 +128,7 @@ def prior_weights(state):
 
 
 @compiled
-def length(total, rows, values):
+def length(total: float, rows: float, values: np.ndarray) -> float:
     """Return the number by which features are divided: the root mean square length of the feature vectors so far.
 
     `total` is the sum of squared lengths over `rows` rows. Before the first row the length of `values` is used.
@@ -141,7 +141,7 @@ def length(total, rows, values):
 
 
 @compiled
-def measure(state, row, means, squares):
+def measure(state: InteractionState, row: InteractionRow, means: np.ndarray, squares: np.ndarray) -> None:
     """Write predicted mean and squared width of a row under every prior to `means` and `squares`, (priors,) each.
 
     `row` is an `InteractionRow`, the features of a request and of an arm, and `state` the `InteractionState`.
@@ -169,7 +169,9 @@ def measure(state, row, means, squares):
 
 
 @compiled
-def sums_of_request(state, weights, user, user_values, places):
+def sums_of_request(
+    state: InteractionState, weights: np.ndarray, user: np.ndarray, user_values: np.ndarray, places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the sums of u w and of u^2 p over a request's features u, for every column that the arms use.
 
     w and p are weight and variance of a pair of columns. The request has the numbers `user_values` in the columns
@@ -198,7 +200,17 @@ def sums_of_request(state, weights, user, user_values, places):
 
 
 @compiled
-def look(state, rule, user, user_values, starts, places, values, own, normals):
+def look(
+    state: InteractionState,
+    rule: Any,
+    user: np.ndarray,
+    user_values: np.ndarray,
+    starts: np.ndarray,
+    places: np.ndarray,
+    values: np.ndarray,
+    own: np.ndarray,
+    normals: np.ndarray,
+) -> ArmStatistics:
     """Return the means, widths and draws of K arms for a request, as the exploration rule needs them.
 
     Sums over the request are computed once for each feature of arms. The request has the number user_values[i] in
@@ -239,7 +251,20 @@ def look(state, rule, user, user_values, starts, places, values, own, normals):
 
 
 @compiled
-def decide_request(state, rule, user, user_values, starts, places, values, own, normals, eligible, uniforms, greedy):
+def decide_request(
+    state: InteractionState,
+    rule: Any,
+    user: np.ndarray,
+    user_values: np.ndarray,
+    starts: np.ndarray,
+    places: np.ndarray,
+    values: np.ndarray,
+    own: np.ndarray,
+    normals: np.ndarray,
+    eligible: np.ndarray,
+    uniforms: np.ndarray,
+    greedy: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Choose arms for k slots, and return them (k,), their distributions (k, K), and scores, means and widths (K,).
 
     The request has the number user_values[i] in column user[i]. Arm a has the number values[j] in column places[j] for
@@ -253,7 +278,7 @@ def decide_request(state, rule, user, user_values, starts, places, values, own, 
 
 
 @compiled
-def learn_row(state, row, reward):
+def learn_row(state: InteractionState, row: InteractionRow, reward: float) -> None:
     """Update the `InteractionState` in `state` by the reward of one `InteractionRow`, in place."""
     priors = state.losses.size
     for values, k in ((row.user_values, 1), (row.item_values, 2)):

@@ -11,11 +11,11 @@ import numpy as np
 from onepass.foundation.cholesky_updates import shift_root
 from onepass.foundation.generic import compiled
 from onepass.foundation.linalg import dot
-from onepass.model.kernel.state import LOG_DET, STALE, USED, combine_rows, combine_rows_twice, record_play
+from onepass.model.kernel.state import LOG_DET, STALE, USED, KernelState, combine_rows, combine_rows_twice, record_play
 
 
 @compiled
-def residual_variance(state, place):
+def residual_variance(state: KernelState, place: int) -> float:
     """Return the variance of the stored point with index `place` that the dictionary's points do not explain.
 
     It is k(x, x) - z^T z, where z holds the features that the dictionary defines; 0 for points of the dictionary.
@@ -31,7 +31,7 @@ def residual_variance(state, place):
 
 
 @compiled
-def update_posterior(state, place, reward, rest, reg):
+def update_posterior(state: KernelState, place: int, reward: float, rest: float, reg: float) -> None:
     """Update the posterior by a reward of the stored point with index `place`; the dictionary stays the same.
 
     `state` is the `KernelState` of the posterior, changed in place. `rest` is the point's `residual_variance`, and
@@ -53,7 +53,7 @@ def update_posterior(state, place, reward, rest, reg):
 
 
 @compiled
-def add_to_dictionary(state, row, place, reward, rest, reg):
+def add_to_dictionary(state: KernelState, row: np.ndarray, place: int, reward: float, rest: float, reg: float) -> None:
     """Add the stored point with index `place` to the dictionary, and learn its reward, in place.
 
     Every point y has features z(y), by which the dictionary represents it. They gain the coordinate g(y) = (k(x, y) -
@@ -107,7 +107,7 @@ def add_to_dictionary(state, row, place, reward, rest, reg):
 
 
 @compiled
-def count_play(state, stale, place, copies, chance):
+def count_play(state: KernelState, stale: float, place: int, copies: float, chance: float) -> None:
     """Update the counters of a dictionary model after a reward of the stored point with index `place` was learned.
 
     - stale: amount added to the sum that decides when the dictionary is drawn again.
@@ -120,7 +120,9 @@ def count_play(state, stale, place, copies, chance):
 
 
 @compiled
-def play_outside_dictionary(state, least, stale, place, reward, reg, copies, chance):
+def play_outside_dictionary(
+    state: KernelState, least: float, stale: float, place: int, reward: float, reg: float, copies: float, chance: float
+) -> float:
     """Learn a reward of the stored point with index `place` without adding the point to the dictionary, and return 0.
 
     This is done only if the `residual_variance` of the point is from 0 to `least`. Otherwise nothing is learned, and
@@ -137,7 +139,17 @@ def play_outside_dictionary(state, least, stale, place, reward, reg, copies, cha
 
 
 @compiled
-def play_and_join(state, row, rest, stale, place, reward, reg, copies, chance):
+def play_and_join(
+    state: KernelState,
+    row: np.ndarray,
+    rest: float,
+    stale: float,
+    place: int,
+    reward: float,
+    reg: float,
+    copies: float,
+    chance: float,
+) -> None:
     """Add the stored point with index `place` to the dictionary, and learn its reward.
 
     `row` holds the kernel between the point and all stored points, and `rest` is the point's `residual_variance`. An

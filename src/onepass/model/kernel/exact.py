@@ -32,7 +32,7 @@ ROUNDING = 1e-13  # of k(x, x): what a posterior variance loses to the subtracti
 
 
 @compiled
-def replay(state, member, reward, reg):
+def replay(state: KernelState, member: int, reward: float, reg: float) -> None:
     """Update the exact posterior, in place, by a further reward of a point that has been played before.
 
     `state` is the `KernelState` of the posterior. `member` is the index of the point's row in its
@@ -53,7 +53,7 @@ def replay(state, member, reward, reg):
 
 
 @compiled
-def covariance_of(state, row):
+def covariance_of(state: KernelState, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the posterior covariance of a new point x with all stored points, and the point's weights w (used,).
 
     `state` is the state of the posterior. `row` (stored,) holds the kernel between x and all stored points, of which
@@ -72,7 +72,16 @@ def covariance_of(state, row):
 
 
 @compiled
-def play_new(state, row, covariance, weights, own, place, reward, reg):
+def play_new(
+    state: KernelState,
+    row: np.ndarray,
+    covariance: np.ndarray,
+    weights: np.ndarray,
+    own: float,
+    place: int,
+    reward: float,
+    reg: float,
+) -> None:
     """Learn the first reward of the stored point with index `place`: add its row to the posterior, in place.
 
     - state: `KernelState` of the posterior, which must have room for a row.

@@ -154,7 +154,7 @@ def append_point(state: KernelState, point: np.ndarray, prior: float, reg: float
 
 
 @compiled
-def record_play(state, covariance, own, place, reward, reg):
+def record_play(state: KernelState, covariance: np.ndarray, own: float, place: int, reward: float, reg: float) -> None:
     """Update means and variances of all stored points by a reward of the point with index `place`, in place.
 
     `state` is the `KernelState` of the posterior. `covariance` is the point's posterior covariance with all points,
@@ -175,7 +175,7 @@ def record_play(state, covariance, own, place, reward, reg):
 
 
 @compiled
-def count_reward(tally, reward):
+def count_reward(tally: np.ndarray, reward: float) -> None:
     """Count one more reward in the statistics `tally`, in place: number, mean and sum of squares about the mean."""
     tally[ROUNDS] += 1.0
     gap = reward - tally[CENTRE]
@@ -193,7 +193,9 @@ def reward_units(state: KernelState, normalize: bool) -> tuple[float, float]:
 
 
 @compiled
-def in_reward_units(means, ones, variances, centre, scale):
+def in_reward_units(
+    means: np.ndarray, ones: np.ndarray, variances: np.ndarray, centre: float, scale: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Return posterior means and widths in units of rewards, computed from the posterior of normalized rewards.
 
     Rewards were normalized by `centre` and `scale`. `ones` are the means if all rewards were 1. The width is scale *
@@ -207,7 +209,7 @@ def in_reward_units(means, ones, variances, centre, scale):
 
 
 @compiled
-def combine_rows(weights, rows):
+def combine_rows(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return weights^T rows (capacity,), for weights (used,) and the first `used` rows of (row_capacity, capacity)."""
     if weights.size == 0:
         return np.zeros(rows.shape[1])
@@ -215,7 +217,7 @@ def combine_rows(weights, rows):
 
 
 @compiled
-def combine_rows_twice(first, second, rows):
+def combine_rows_twice(first: np.ndarray, second: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return first^T rows and second^T rows, each (capacity,), computed in one pass.
 
     `first` and `second` (used,) are weights of the first `used` rows of `rows` (row_capacity, capacity). One pass takes
