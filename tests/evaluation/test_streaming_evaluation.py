@@ -56,6 +56,20 @@ def test_one_pass_gives_every_policy_the_numbers_of_an_evaluation_alone():
         assert found == pytest.approx(alone)
 
 
+def test_a_single_row_has_no_standard_error_and_its_normal_limits_are_all_rewards():
+    log, policy = logged(rows=1), POLICIES["one"]
+    alone = ev.evaluate([log], policy, estimators=NAMES, weight_bound=100.0).estimates
+    many = ev.evaluate_many(log, {"one": policy}, estimators=NAMES, weight_bound=100.0)["one"].estimates
+    two = ev.evaluate([logged(rows=2)], policy, estimators=("ips",), weight_bound=100.0).estimates["ips"]
+    assert two.normal.upper - two.normal.lower < 1.0
+    assert alone["ips"].value == many["ips"].value
+    for name in NAMES:
+        for found in (alone[name], many[name]):
+            assert np.isnan(found.deviation)
+            assert tuple(found.normal) == (0.0, 1.0)
+    assert np.isnan(ev.evaluate_slates(lists_of(rows=1), chooses(lists_of(rows=1))).deviation)
+
+
 def test_blocks_of_any_sizes_give_the_same_sums_and_bets():
     """But for the model, which learns block by block."""
     log = logged(known=False)

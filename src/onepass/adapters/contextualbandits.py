@@ -54,7 +54,7 @@ class LinUCB:
         lambda_: float = 1.0,
         fit_intercept: bool = True,
         random_state: int = 1,
-    ):
+    ) -> None:
         self.nchoices: int = check.integer("nchoices", nchoices, 1)
         self.alpha: Exploration | float = alpha if isinstance(alpha, Exploration) else check.real("alpha", alpha)
         self.lambda_: float = check.positive("lambda_", lambda_)

@@ -52,7 +52,7 @@ class MAB(MabwiserMAB):
         seed: int = 123456,
         n_jobs: int = 1,
         backend: str | None = None,
-    ):
+    ) -> None:
         self._imp: Any = None
         super().__init__(arms, learning_policy, neighborhood_policy, seed, n_jobs, backend)
         self._policy = learning_policy

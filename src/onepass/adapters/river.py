@@ -186,7 +186,7 @@ class LinearPolicy(ContextualPolicy):
         reward_obj: Any = None,
         burn_in: int = 0,
         seed: int = 0,
-    ):
+    ) -> None:
         super().__init__(reward_obj, burn_in=burn_in)
         self.exploration, self.reg, self.size, self.seed = exploration, reg, size, seed
         self._records = Records(size=size - 1, seed=seed)

@@ -52,7 +52,7 @@ class Client:
         self, url: str, loop: str, key: str | None = None, *, timeout: float = requests.TIMEOUT,
         retries: int = requests.RETRIES, ca_file: str | Path | None = None,
         transport: httpx.BaseTransport | None = None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         self._loop, self._retries = requests.quote_segment(loop), retries
         self._http = httpx.Client(**requests.httpx_options(url, key, timeout, retries, ca_file), transport=transport)
 

@@ -49,7 +49,7 @@ class Coordinator(files.Owner):
     seq : sequence number of the last change, 0 before the first.
     """
 
-    def __init__(self, bandit: Bandit, seq: int = 0):
+    def __init__(self, bandit: Bandit, seq: int = 0) -> None:
         self.bandit, self.seq = bandit, seq
 
     def contents(self) -> files.Contents:

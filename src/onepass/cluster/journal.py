@@ -114,7 +114,7 @@ class Journal:
     Raises ValueError if another process has the folder open.
     """
 
-    def __init__(self, folder: str | Path):
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = FolderLock(self.folder)

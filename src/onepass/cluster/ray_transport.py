@@ -52,7 +52,7 @@ def make_writable(value: Any) -> Any:
 class _ActorWorker:
     """Part of a cluster that runs as an actor in its own process; `part(saved)` makes it from its saved state."""
 
-    def __init__(self, part: Callable[[Any], Any], saved: Any):
+    def __init__(self, part: Callable[[Any], Any], saved: Any) -> None:
         self.part = part(make_writable(saved))
 
     def call(self, method: str, *args: Any) -> Any:
@@ -67,7 +67,7 @@ class RayTransport:
     through Ray's object store.
     """
 
-    def __init__(self, address: str):
+    def __init__(self, address: str) -> None:
         self.ray = connect(address)
         self._actor = self.ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(_ActorWorker)
 

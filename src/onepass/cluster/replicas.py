@@ -33,7 +33,7 @@ MERGE_EVERY = 10_000  # rows between two merges: one worker learns them in 1 s a
 class _Replica:
     """Model of one worker, with the number of its last change."""
 
-    def __init__(self, model: Any, seq: int):
+    def __init__(self, model: Any, seq: int) -> None:
         self.model, self.seq = model, seq
 
     def learn(self, *rows: Any) -> None:
@@ -107,7 +107,9 @@ class Replicas(SharedObject):
     (4, 3)
     """
 
-    def __init__(self, recipe: Any, workers: int = 2, *, merge_every: int = MERGE_EVERY, ray: str | None = None):
+    def __init__(
+        self, recipe: Any, workers: int = 2, *, merge_every: int = MERGE_EVERY, ray: str | None = None
+    ) -> None:
         count, self.merge_every = check.integer("workers", workers, 1), check.integer("merge_every", merge_every, 1)
         if not (isinstance(recipe, Design) or isinstance(getattr(recipe, "model", None), SharedModel | ArmModels)):
             raise TypeError(f"recipe must be a bandit or a design that learns rows, got {check.quote(recipe)}")

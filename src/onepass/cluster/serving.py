@@ -65,7 +65,7 @@ class Keeper:
         If another process serves the folder.
     """
 
-    def __init__(self, settings: str, data: str, log: str | None):
+    def __init__(self, settings: str, data: str, log: str | None) -> None:
         found, _ = settings_of(settings)
         folder = Path(data)
         folder.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ class Keeper:
 class _KeeperHandle:
     """Handle of a keeper that is an actor of Ray; Ray repeats calls that were lost with the actor."""
 
-    def __init__(self, actor: Any):
+    def __init__(self, actor: Any) -> None:
         self.actor = actor
 
     def __call__(self, method: str, data: bytes) -> Awaitable[bytes]:
@@ -148,7 +148,7 @@ class Reader:
         data: str,
         keeper: Callable[[str, bytes], Awaitable[bytes]],
         poll_interval: float = POLL_INTERVAL,
-    ):
+    ) -> None:
         self.name, self.folder, self.keeper = name, Path(data) / f"{name}.models", keeper
         self._poll_interval, self._known = poll_interval, ""
         self._present: tuple[Copy, LoopState] | None = None

@@ -66,7 +66,7 @@ class Shard(files.Owner):
     seq : number of the last change.
     """
 
-    def __init__(self, models: Disjoint | Hybrid, seq: int = 0):
+    def __init__(self, models: Disjoint | Hybrid, seq: int = 0) -> None:
         self.models, self.seq = models, seq
         self.store: Any = models.store()
         self.places = np.zeros(0, np.int64)

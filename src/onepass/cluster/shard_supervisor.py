@@ -34,7 +34,7 @@ class ShardHandle:
     file : state at the last checkpoint, such as a path; None if the shard was new then.
     """
 
-    def __init__(self, shard: Any, seq: int, file: Any):
+    def __init__(self, shard: Any, seq: int, file: Any) -> None:
         self.shard, self.seq, self.file = shard, seq, file
         self.changes: list[tuple[Any, ...]] = []
 
@@ -52,7 +52,7 @@ class ShardSupervisor:
         True to keep changes, so that lost shards can be restarted.
     """
 
-    def __init__(self, part: Callable[[Any], Any], transport: Transport, keep_changes: bool):
+    def __init__(self, part: Callable[[Any], Any], transport: Transport, keep_changes: bool) -> None:
         self.part, self.transport, self.keep_changes = partial(IdempotentWorker, part), transport, keep_changes
         self.members: dict[int, ShardHandle] = {}
         self.dropped_versions: list[int] = []  # published versions that nobody reads any more

@@ -89,7 +89,7 @@ class ShardedBandit(SharedObject):
         ray: str | None = None,
         folder: str | Path | None = None,
         checkpoint_every: int = CHECKPOINT_EVERY,
-    ):
+    ) -> None:
         count = check.integer("shards", shards, 1)
         front = Coordinator(shard_recipe(recipe))
         checkpoint_every = check.integer("checkpoint_every", checkpoint_every, 1)

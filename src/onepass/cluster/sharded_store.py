@@ -34,7 +34,7 @@ class ShardedStore:
 
     supervisor: ShardSupervisor
 
-    def __init__(self, models: Disjoint | Hybrid):
+    def __init__(self, models: Disjoint | Hybrid) -> None:
         self.models = models
         self.prior_store = models.store()  # answers for arms without rows
         self._owner = np.full(0, UNASSIGNED)

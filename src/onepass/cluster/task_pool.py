@@ -41,7 +41,7 @@ class ThreadTaskPool:
     Compiled code runs in parallel, Python code only in one thread at a time.
     """
 
-    def __init__(self, count: int):
+    def __init__(self, count: int) -> None:
         self.count = count
         self._pool = ThreadPoolExecutor(count)
 
@@ -64,7 +64,7 @@ class ThreadTaskPool:
 class RayTaskPool:
     """Pool of Ray workers with one core each; `address` is the address of Ray, or "local"."""
 
-    def __init__(self, address: str):
+    def __init__(self, address: str) -> None:
         self.ray = connect(address)
         self.count = max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 

@@ -46,7 +46,7 @@ class _ArmList(NamedTuple):
 class TopKSearch:
     """Search for the k best arms of a sharded bandit, whose arms are in `store`."""
 
-    def __init__(self, bandit: Bandit, store: ShardedStore):
+    def __init__(self, bandit: Bandit, store: ShardedStore) -> None:
         self._bandit, self._store = bandit, store
         self._keys = itertools.count(1)
         self._known: _ArmList | None = None

@@ -61,7 +61,7 @@ class InProcessTransport:
 class ThreadTransport:
     """Connection to workers in this process, each call of which runs in a thread."""
 
-    def __init__(self, threads: int):
+    def __init__(self, threads: int) -> None:
         self._local, self._pool = InProcessTransport(), ThreadPoolExecutor(threads)
 
     def start(self, part: Callable[[Any], Any], saved: Any) -> list[Any]:

@@ -32,7 +32,7 @@ def output_dim(state: Any) -> int:
 @generic
 def transform_row(state: Any, x: np.ndarray, z: np.ndarray) -> None:
     """Write the features z (output_dim,) of one row x (input_dim,) into the array `z`."""
-    raise _unknown(state, "embed")
+    raise _unknown(state, "transform_row")
 
 
 @partial(generic, default=True)

@@ -66,7 +66,7 @@ def fill(target: np.ndarray, source: np.ndarray) -> None:
 
 @compiled
 def double_capacity(rows: np.ndarray) -> np.ndarray:
-    """Return a copy of an array (n, ...) with 2 n rows, where the new rows are zeros."""
+    """Return a float64 copy of a matrix (n, m) with 2 n rows, where the new rows are zeros."""
     out = np.zeros((2 * rows.shape[0], rows.shape[1]))
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):

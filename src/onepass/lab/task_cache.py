@@ -26,7 +26,7 @@ class TaskCache:
     A task plays `rounds` rounds of `study`.
     """
 
-    def __init__(self, folder: Path | None, study: Study, tasks: Tasks, rounds: int):
+    def __init__(self, folder: Path | None, study: Study, tasks: Tasks, rounds: int) -> None:
         self.folder = folder
         self.files = (
             []

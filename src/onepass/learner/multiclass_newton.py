@@ -128,7 +128,7 @@ def _learn_all(
 ) -> tuple[MulticlassNewtonState, np.ndarray]:
     """Predict and learn rows (n, d), one after the other; return the state and the predictions f (n, classes).
 
-    Each row is predicted before it is learned. targets (n, classes) are -1 or 1, and weights (n,) multiply the losses.
+    Each row is predicted before it is learned. targets (n,) are classes, and weights (n,) multiply the losses.
     """
     decisions = np.empty((rows.shape[0], state.f.size))
     for i in range(rows.shape[0]):
@@ -151,7 +151,7 @@ def _decide_all(state: MulticlassNewtonState, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def _loss_of_all(loss: Loss, decisions: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
-    """Return the sum of weight * l(f, y) over examples and classes, for decisions f and targets y (n, classes)."""
+    """Return the sum of weight * l(f, y) over examples and classes, for decisions f (n, classes) and classes (n,)."""
     total = 0.0
     for i in range(targets.size):
         for c in range(decisions.shape[1]):

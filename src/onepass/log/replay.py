@@ -77,7 +77,7 @@ class Fold:
     def __init__(
         self, store: Store, loop: str, bandit: Any, through: int = 0, *, line: int = 0, end: int | None = None,
         begun: int | None = None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         self.store, self.loop, self.bandit, self.through = store, loop, bandit, through
         self.line, self.end, self.read = line, end, through
         self.rewarded, self.joins = {}, 0

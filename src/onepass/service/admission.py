@@ -13,7 +13,7 @@ BEARER = "bearer "
 class Admission:
     """Access checks of a service. `keys` maps a loop's name to its keys; if no loop has keys, the service is open."""
 
-    def __init__(self, keys: dict[str, Keys]):
+    def __init__(self, keys: dict[str, Keys]) -> None:
         self.keys = keys
         self.open = not any(map(len, keys.values()))
 

@@ -65,7 +65,7 @@ class Service:
 
     def __init__(
         self, loops: dict[str, Loop], keys: dict[str, Keys], watchers: dict[str, OverviewThread] | None = None
-    ):
+    ) -> None:
         self.loops, self.keys, self.admission = loops, keys, Admission(keys)
         watched = {} if watchers is None else watchers
         self.metrics = Metrics(loops, watched)

@@ -38,7 +38,7 @@ class ArmTable:
 
     __slots__ = ("digest", "longest", "names", "rows", "shortest", "texts")
 
-    def __init__(self, names: list[str], rows: np.ndarray | None, digest: bytes = b""):
+    def __init__(self, names: list[str], rows: np.ndarray | None, digest: bytes = b"") -> None:
         self.names, self.rows, self.digest = names, rows, digest
         self.texts: list[bytes] = []  # of every row, its numbers as JSON
         if rows is not None:
@@ -77,7 +77,7 @@ class ArmTableCache:
     `made` is a function that makes an `ArmTable` from a list of arms.
     """
 
-    def __init__(self, made: Callable[[Sequence[str | Arm]], ArmTable]):
+    def __init__(self, made: Callable[[Sequence[str | Arm]], ArmTable]) -> None:
         self._made = made
         self._tables: dict[bytes, ArmTable] = {}
         self._bytes = 0

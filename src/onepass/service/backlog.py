@@ -31,7 +31,7 @@ class Block:
 
     __slots__ = ("done", "name", "oldest", "rows")
 
-    def __init__(self, rows: np.ndarray, done: int = 0, name: str | None = None):
+    def __init__(self, rows: np.ndarray, done: int = 0, name: str | None = None) -> None:
         self.rows, self.done, self.name = rows, done, name
         self.oldest = np.minimum.accumulate(rows[2, ::-1])[::-1]  # first place of this row and all later ones
 

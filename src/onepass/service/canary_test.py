@@ -56,7 +56,7 @@ class CanaryTest:
     - alpha: probability that any candidate of the loop is called better although it is not.
     """
 
-    def __init__(self, line: int, rewards: tuple[float, float], share: float, alpha: float):
+    def __init__(self, line: int, rewards: tuple[float, float], share: float, alpha: float) -> None:
         self.line, self.share, self._least = line, share, rewards[0]
         self.alpha = alpha / (line * (line + 1))
         span = rewards[1] - rewards[0]

@@ -48,7 +48,7 @@ class Candidate(threading.Thread):
         taught: Callable[["Candidate"], object],
         trial: CanaryTest | None,
         since: int,
-    ):
+    ) -> None:
         super().__init__(name=f"candidate {fold.line} of {fold.loop}", daemon=True)
         self.fold, self.trial, self.since, self.ready = fold, trial, since, False
         self.due: str | None = None  # why it is to take over

@@ -183,7 +183,7 @@ class Channel(asyncio.Protocol):
     `receive` is called with kind, number and payload of each frame. `lost` is called when the other end is gone.
     """
 
-    def __init__(self, receive: Callable[[int, int, bytes], None], lost: Callable[[], None]):
+    def __init__(self, receive: Callable[[int, int, bytes], None], lost: Callable[[], None]) -> None:
         self._receive, self._lost = receive, lost
         self._buffer = bytearray()
         self._frames: list[bytes] = []  # to be sent together

@@ -21,7 +21,7 @@ class Clock:
     on this machine, so that both clocks show the same time (default None).
     """
 
-    def __init__(self, after: int = 0, origin: tuple[int, int] | None = None):
+    def __init__(self, after: int = 0, origin: tuple[int, int] | None = None) -> None:
         begin = max(time.time_ns() * SECOND // NANO, after + 1)
         self.origin = (begin, time.monotonic_ns()) if origin is None else origin
         self._begin, self._since = self.origin

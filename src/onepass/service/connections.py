@@ -46,7 +46,7 @@ class ConnectionLimits:
         head_seconds: float = HEAD_SECONDS,
         body_seconds: float = BODY_SECONDS,
         answer_seconds: float = ANSWER_SECONDS,
-    ):
+    ) -> None:
         self.connections, self.count = connections, count
         self.head_seconds, self.body_seconds, self.answer_seconds = head_seconds, body_seconds, answer_seconds
         self._logged, self._unlogged, self._sweeping = -QUIET, 0, False
@@ -85,7 +85,7 @@ class ConnectionLimits:
 class JoinedTransport:
     """Network connection that collects all data written in one step of the event loop, and sends them together."""
 
-    def __init__(self, transport: Any):
+    def __init__(self, transport: Any) -> None:
         self._transport = transport
         self._parts: list[bytes] = []
         self._size = 0

@@ -145,7 +145,7 @@ class EvaluationCancelled(Exception):
 class Evaluations:
     """Evaluations of policies on the log of the loop `loop`; requests and results are files in `folder`."""
 
-    def __init__(self, loop: LoopParts, folder: Path):
+    def __init__(self, loop: LoopParts, folder: Path) -> None:
         self._loop, self._folder = loop, folder
         self._lock, self._some = threading.Lock(), threading.Condition()
         self._ending, self._thread = False, None  # type: tuple[bool, threading.Thread | None]

@@ -70,7 +70,7 @@ class Joiner:
         batch: int = 0,
         store: Store | None = None,
         before: Iterable[tuple[int, LoopSettings]] = (),
-    ):
+    ) -> None:
         self.settings, self.batch, self._store = settings, batch, store
         self._in_force = list(before)
         self._backlog, self._recalled = Backlog(), 0  # how many that memory holds are in the backlog, too

@@ -46,7 +46,7 @@ class Keys:
     no keys. Raises ValueError for an invalid key.
     """
 
-    def __init__(self, found: Any = ()):
+    def __init__(self, found: Any = ()) -> None:
         try:
             self._keys = msgspec.convert(list(found), list[Key])
         except (msgspec.ValidationError, TypeError) as error:

@@ -78,7 +78,7 @@ class Learner(threading.Thread):
     def __init__(
         self, fold: Fold, publish: float, checkpoint: float, save: Callable[[], object],
         evict: Callable[[list[str]], Future[Any]],
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         super().__init__(name=f"learner of {fold.loop}", daemon=True)
         self.fold, self.publish, self.checkpoint = fold, publish, checkpoint
         self.problem: str | None = None

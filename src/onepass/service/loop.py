@@ -70,7 +70,7 @@ class Loop:
 
     def __init__(
         self, settings: LoopSettings, store: Store, folder: Path, clock: Callable[[int], Callable[[], int]] = Clock
-    ):
+    ) -> None:
         self.store, self.folder, self.name = store, folder, settings.name
         self._orders, self.change_lock = threading.RLock(), threading.RLock()
         self.building: Candidate | None = None
@@ -526,7 +526,7 @@ class Releasing:
     `release` is called once; then the result is passed on.
     """
 
-    def __init__(self, result: ResultSink, release: Callable[[], object]):
+    def __init__(self, result: ResultSink, release: Callable[[], object]) -> None:
         self._result, self._release = result, release
 
     def set_result(self, result: Any, /) -> None:

@@ -19,7 +19,7 @@ class ApiError(Exception):
     the number of seconds after which the request may be sent again, if it may (default 1).
     """
 
-    def __init__(self, status: int, code: str, message: str, wait: int = 1):
+    def __init__(self, status: int, code: str, message: str, wait: int = 1) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.wait = status, code, message, wait
 

@@ -46,7 +46,7 @@ DRIFT = f"Number of drift alarms; at most one false alarm in {EVERY:,} decisions
 class Metrics(Collector):
     """Metrics of a service; `loops` and `watchers` map a loop's name to the loop and its overview thread."""
 
-    def __init__(self, loops: Mapping[str, Loop], watchers: Mapping[str, OverviewThread]):
+    def __init__(self, loops: Mapping[str, Loop], watchers: Mapping[str, OverviewThread]) -> None:
         self._loops, self._watchers = loops, watchers
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -137,7 +137,7 @@ class LoopMetrics(CollectorRegistry):
     `whole` is the registry of all metrics, and `loops` holds the names of the loops.
     """
 
-    def __init__(self, whole: CollectorRegistry, loops: Collection[str]):
+    def __init__(self, whole: CollectorRegistry, loops: Collection[str]) -> None:
         super().__init__()
         self._whole, self._loops = whole, loops
 

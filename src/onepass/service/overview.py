@@ -111,7 +111,7 @@ class Overview:
 
     def __init__(
         self, settings: LoopSettings, sums: Sums | None = None, find: Callable[[str], list[Any]] = lambda identity: []
-    ):
+    ) -> None:
         self._find = find
         self.settings, self.sums = settings, Sums() if sums is None else sums
         rewards = self.sums.range

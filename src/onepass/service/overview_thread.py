@@ -51,7 +51,7 @@ class OverviewThread(threading.Thread):
     which the sums are cached.
     """
 
-    def __init__(self, settings: LoopSettings, store: Store, loop: str, place: Path):
+    def __init__(self, settings: LoopSettings, store: Store, loop: str, place: Path) -> None:
         super().__init__(name=f"watcher of {loop}", daemon=True)
         self.store, self.loop, self.place = store, loop, place
         self._queue: deque[Any] = deque()

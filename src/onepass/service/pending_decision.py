@@ -31,7 +31,7 @@ class PendingDecision:
         "active", "due", "first", "made", "named", "outcomes", "parked", "record", "sent", "seq", "slots", "subject",
     )  # fmt: skip
 
-    def __init__(self, record: Decision, due: int):
+    def __init__(self, record: Decision, due: int) -> None:
         self.seq = self.first = record.seq
         self.due, self.slots, self.active = due, len(record.places), not record.deferred
         self.subject, self.made = record.subject, record.time

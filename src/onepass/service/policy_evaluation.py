@@ -81,7 +81,7 @@ class FixedPolicy:
     same function of the context in all decisions, as with the logged policy (default False).
     """
 
-    def __init__(self, choose: Callable[[Decision], np.ndarray], changes: bool = False):
+    def __init__(self, choose: Callable[[Decision], np.ndarray], changes: bool = False) -> None:
         self._choose, self.changes = choose, changes
 
     def probabilities(self, decision: Decision) -> np.ndarray:
@@ -97,7 +97,7 @@ class LearningPolicy:
 
     changes = True
 
-    def __init__(self, fold: Fold):
+    def __init__(self, fold: Fold) -> None:
         self._fold = fold
 
     def probabilities(self, decision: Decision) -> np.ndarray:

@@ -83,7 +83,7 @@ class PolicyGain:
     `rewards` is the range of rewards. `state` is what `to_dict` of an earlier object returned (default None: no rows).
     """
 
-    def __init__(self, rewards: Range, state: Any = None):
+    def __init__(self, rewards: Range, state: Any = None) -> None:
         self.rewards = rewards
         count = 2 + POLICIES * PER_POLICY
         self._estimates: dict[tuple[str, int], Any] = {}  # what was asked since the last row

@@ -19,7 +19,7 @@ KNOWN = 10_000  # clients that are remembered; those who have waited longest are
 class RateLimiter:
     """Rate limiter for all clients of a service; `now` returns the time in seconds (default: monotonic time)."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic):
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._next: dict[tuple[str, str | None], float] = {}
 

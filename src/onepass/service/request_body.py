@@ -26,7 +26,7 @@ class RawRequest:
 
     __slots__ = ("_receive", "_scope", "headers")
 
-    def __init__(self, scope: Any, receive: Any):
+    def __init__(self, scope: Any, receive: Any) -> None:
         self._scope, self._receive = scope, receive
         self.headers = {name.decode("latin-1"): said.decode("latin-1") for name, said in reversed(scope["headers"])}
 
@@ -50,7 +50,7 @@ class RawRequest:
 class JSONBytes(Response):
     """HTTP response with status 200 whose body is a JSON document, given as bytes."""
 
-    def __init__(self, body: bytes):
+    def __init__(self, body: bytes) -> None:
         self.status_code, self.body, self.background = 200, body, None
         self.raw_headers = [(b"content-length", b"%d" % len(body)), CONTENT_TYPE]
 

@@ -76,7 +76,7 @@ class Visitors:
 
     def __init__(
         self, address: str, loop: str, seed: int = 0, key: str | None = None, tls: ssl.SSLContext | None = None
-    ):
+    ) -> None:
         parts = urlsplit(address)
         self._connection = http.client.HTTPConnection(parts.netloc, timeout=PATIENCE)
         if parts.scheme == "https":

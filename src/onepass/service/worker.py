@@ -88,7 +88,7 @@ class FollowedLoop:
 
     present: ActiveState
 
-    def __init__(self, name: str, clock: Clock, path: Path):
+    def __init__(self, name: str, clock: Clock, path: Path) -> None:
         self.name, self.clock, self._path = name, clock, path
         self._newer = asyncio.Condition()
 

@@ -69,7 +69,7 @@ class Receipt:
 
     __slots__ = ("_number", "_record", "_worker")
 
-    def __init__(self, worker: "WorkerHandle", number: int, record: Decision):
+    def __init__(self, worker: "WorkerHandle", number: int, record: Decision) -> None:
         self._worker, self._number, self._record = worker, number, record
 
     def set_result(self, found: Any, /) -> None:
@@ -87,7 +87,7 @@ class WorkerHandle:
     `place` is the index of the worker among all `workers`.
     """
 
-    def __init__(self, workers: "Workers", process: subprocess.Popen[bytes], place: int):
+    def __init__(self, workers: "Workers", process: subprocess.Popen[bytes], place: int) -> None:
         self.workers, self.process, self.place = workers, process, place
         self.channel = Channel(workers.receiver(self), lambda: workers.on_lost(self))
         self.followed: dict[str, int] = {}
@@ -111,7 +111,7 @@ class PublishedState:
     `number` counts them. `superseded` maps an earlier number to the last sequence number of the log at its replacement.
     """
 
-    def __init__(self, loop: Loop):
+    def __init__(self, loop: Loop) -> None:
         self.loop = loop
         self.lock = asyncio.Lock()
         self.number = 0
@@ -132,7 +132,7 @@ class Workers:
     number. `configuration` is the first message to each.
     """
 
-    def __init__(self, service: Service, listening: socket.socket, count: int, configuration: Configuration):
+    def __init__(self, service: Service, listening: socket.socket, count: int, configuration: Configuration) -> None:
         self.service, self._listening, self._count = service, listening, count
         self._configuration = configuration
         self._published = {name: PublishedState(loop) for name, loop in service.loops.items()}

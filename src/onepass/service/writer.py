@@ -83,7 +83,7 @@ class Writer(threading.Thread):
 
     def __init__(
         self, store: Store, loop: str, clock: Callable[[], int], joiner: Joiner, on_records: RecordListener, last: int
-    ):
+    ) -> None:
         super().__init__(name=f"writer of {loop}", daemon=True)
         self.store, self.loop, self.clock, self.joiner, self.last = store, loop, clock, joiner, last
         self.problem: str | None = None

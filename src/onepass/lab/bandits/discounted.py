@@ -22,7 +22,9 @@ class DLinUCB:
     confidence width. The bandit draws no random numbers, so `seed` has no effect.
     """
 
-    def __init__(self, *, dim: int, half_life: float, reg: float = 1.0, exploration: float = 0.1, seed: int = 0):
+    def __init__(
+        self, *, dim: int, half_life: float, reg: float = 1.0, exploration: float = 0.1, seed: int = 0
+    ) -> None:
         self.gamma, self.reg, self.beta = 2.0 ** (-1.0 / half_life), reg, exploration
         self.v, self.w, self.moment = reg * np.eye(dim), reg * np.eye(dim), np.zeros(dim)
 

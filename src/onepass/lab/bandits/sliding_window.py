@@ -20,7 +20,7 @@ class SlidingWindow:
     numbers, so `seed` has no effect.
     """
 
-    def __init__(self, *, dim: int, window: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0):
+    def __init__(self, *, dim: int, window: int, reg: float = 1.0, exploration: float = 0.1, seed: int = 0) -> None:
         self.reg, self.beta, self.place = reg, exploration, 0
         self.rows, self.rewards = np.zeros((window, dim)), np.zeros(window)
         self.sum_up()

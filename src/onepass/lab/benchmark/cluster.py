@@ -234,7 +234,7 @@ class DelayedTransport:
     It passes all calls on to another connection, `transport`. The attribute `trips` counts the round trips.
     """
 
-    def __init__(self, transport: Any):
+    def __init__(self, transport: Any) -> None:
         self.transport, self.delay, self.trips = transport, 0.0, 0
 
     def __getattr__(self, name: str) -> Any:

@@ -53,7 +53,7 @@ class RowPerPlay:
     plays.
     """
 
-    def __init__(self, points: np.ndarray, kernel: Kernel, reg: float, rounds: int):
+    def __init__(self, points: np.ndarray, kernel: Kernel, reg: float, rounds: int) -> None:
         self.points, self.kernel, self.reg = points, kernel, reg
         self.rows, self.used = np.empty((rounds, len(points))), 0
         self.means, self.variances = np.zeros(len(points)), kernel.diagonal(points)

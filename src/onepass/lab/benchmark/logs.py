@@ -34,7 +34,7 @@ class Stream:
     The attribute `seconds` is the time spent on generating the blocks.
     """
 
-    def __init__(self, logger: ev.LinearPolicy, rows: int, seed: int = 1):
+    def __init__(self, logger: ev.LinearPolicy, rows: int, seed: int = 1) -> None:
         self.logger, self.rows, self.rng, self.seconds = logger, rows, np.random.default_rng(seed), 0.0
 
     def __iter__(self) -> Iterator[ev.Log]:

@@ -51,7 +51,7 @@ class Dense:
     and `reg` the ridge penalty.
     """
 
-    def __init__(self, seed: int, recipe: str, size: int = 32, exploration: float = 0.2, reg: float = 1.0):
+    def __init__(self, seed: int, recipe: str, size: int = 32, exploration: float = 0.2, reg: float = 1.0) -> None:
         dim = (1 + WIDTH, 1 + WIDTH)
         given: dict[str, Any] = {"exploration": exploration, "seed": seed}
         if recipe == "CBSCFD":
@@ -94,7 +94,7 @@ class Popularity:
 
     BEFORE = (1.0, 15.0)
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.counts: dict[str, tuple[float, float]] = {}
 
@@ -115,7 +115,7 @@ class Popularity:
 class Uniform:
     """Policy that chooses articles at random."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
 
     def decide(self, user: Any, articles: Any) -> Choice:
@@ -136,7 +136,7 @@ class VowpalWabbit:
     these policies; see docs/news.md.
     """
 
-    def __init__(self, seed: int, gamma: float, named: bool = False):
+    def __init__(self, seed: int, gamma: float, named: bool = False) -> None:
         from vowpalwabbit import Workspace
 
         options = "--cb_explore_adf -q UA --squarecb --quiet"

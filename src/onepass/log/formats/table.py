@@ -58,7 +58,7 @@ class ColumnNames:
         self, *, arm: str = "arm", reward: str = "reward", propensity: str = "propensity", id: str | None = None,
         time: str | None = None, features: Sequence[str] = (), probabilities: Sequence[str] = (),
         arms: Sequence[Any] | None = None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         self.arm, self.reward, self.propensity, self.id, self.time = arm, reward, propensity, id, time
         self.features, self.probabilities = tuple(features), tuple(probabilities)
         self._name(arms)

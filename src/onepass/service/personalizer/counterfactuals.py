@@ -41,7 +41,7 @@ class PolicyRun:
     - missing: sum of the policy's probabilities for arms that the logging policy never shows.
     """
 
-    def __init__(self, name: str, arguments: str, source: str, learns: Any = None):
+    def __init__(self, name: str, arguments: str, source: str, learns: Any = None) -> None:
         self.name, self.arguments, self.source = name, arguments, source
         self.learns: Fold | None = learns
         self.weights, self.rewards, self.times = list[float](), list[float](), list[int]()
@@ -84,7 +84,7 @@ class PolicyRun:
 class PendingWeights:
     """Decision whose reward has not come yet, with the probabilities (K,) of its arms for each policy, `chances`."""
 
-    def __init__(self, decision: Decision, chances: list[np.ndarray]):
+    def __init__(self, decision: Decision, chances: list[np.ndarray]) -> None:
         self.decision, self.chances = decision, chances
 
 

@@ -30,7 +30,7 @@ class Problem(ApiError):
     `target` names the field that is wrong, if any. The other arguments are those of `ApiError`.
     """
 
-    def __init__(self, status: int, code: str, message: str, target: str | None = None, wait: int = 1):
+    def __init__(self, status: int, code: str, message: str, target: str | None = None, wait: int = 1) -> None:
         super().__init__(status, code, message, wait)
         self.target = target
 

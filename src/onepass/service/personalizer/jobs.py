@@ -30,7 +30,7 @@ class Jobs:
     code for an id that is taken.
     """
 
-    def __init__(self, folder: Path, code: str, again: str):
+    def __init__(self, folder: Path, code: str, again: str) -> None:
         self.folder, self.code, self.again = folder, code, again
         self._lock = threading.RLock()
         self._queue: queue.SimpleQueue[tuple[dict[str, Any], Work]] = queue.SimpleQueue()
