@@ -87,7 +87,8 @@ def test_a_recipe_loads_no_other_one_and_files_of_all_are_read(tmp_path):
     op.BKB(np.eye(3), op.RBF(0.5)).save(tmp_path / "kernel")
     op.ContextualBandit().save(tmp_path / "records")
     code = (
-        "import sys, onepass as op; op.LinUCB; print(*sorted(name for name in sys.modules if 'onepass.recipes.' in name));"
+        "import sys, onepass as op; op.LinUCB;"
+        "print(*sorted(name for name in sys.modules if 'onepass.recipes.' in name));"
         f"print(*(op.load({str(tmp_path)!r} + name).name for name in ('/kernel', '/records')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
