@@ -2,6 +2,7 @@
 
     .venv/bin/python tests/busy_runs.py                      # 20 runs of all service, log and thread tests, 3 of all
     .venv/bin/python tests/busy_runs.py --runs 5 tests/log   # 5 of one folder
+    .venv/bin/python tests/busy_runs.py --first 4            # the same in other orders, if 4 were made elsewhere
 
 Each run takes the test files in an order of its own, in pieces of a few files, and each piece in another order of its
 tests. What has ended stands in a file, a line for every piece: an interrupted call goes on where it was, and the same
@@ -67,9 +68,9 @@ def files_of(places: tuple[str, ...] | list[str]) -> list[str]:
     return sorted(found)
 
 
-def pieces(name: str, places: tuple[str, ...] | list[str], runs: int) -> Iterator[tuple[str, list[str]]]:
+def pieces(name: str, places: tuple[str, ...] | list[str], runs: range) -> Iterator[tuple[str, list[str]]]:
     """Yield the name and the files of every piece of every run; the same in every call."""
-    for run in range(runs):
+    for run in runs:
         files, order = files_of(places), f"{name} {run}"
         random.Random(order).shuffle(files)
         for start in range(0, len(files), PIECE):
@@ -116,13 +117,18 @@ def main() -> int:
     parser.add_argument("places", nargs="*", help="folders and files; default: those that wait, then everything")
     parser.add_argument("--runs", type=int, default=20, help="runs of the places, or of those that wait")
     parser.add_argument("--everything", type=int, default=3, help="runs of everything, where no place is named")
+    parser.add_argument("--first", type=int, default=0, help="number of the first run; each number has orders of its own")
     parser.add_argument("--loops", type=int, default=1, help="busy loops beside them")
     parser.add_argument("--workers", type=int, default=2, help="of pytest")
     parser.add_argument("--done", type=Path, default=ROOT / "results" / "busy_runs.jsonl", help="what has ended")
     chosen = parser.parse_args()
-    wanted = list(pieces(" ".join(chosen.places) or "stressed", chosen.places or STRESSED, chosen.runs))
+
+    def numbers(runs: int) -> range:
+        return range(chosen.first, chosen.first + runs)
+
+    wanted = list(pieces(" ".join(chosen.places) or "stressed", chosen.places or STRESSED, numbers(chosen.runs)))
     if not chosen.places:
-        wanted += list(pieces("everything", EVERYTHING, chosen.everything))
+        wanted += list(pieces("everything", EVERYTHING, numbers(chosen.everything)))
     done = read_done(chosen.done)
     chosen.done.parent.mkdir(parents=True, exist_ok=True)
     loops = [multiprocessing.Process(target=spin, args=(0.2,), daemon=True) for _ in range(chosen.loops)]
