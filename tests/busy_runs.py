@@ -117,7 +117,9 @@ def main() -> int:
     parser.add_argument("places", nargs="*", help="folders and files; default: those that wait, then everything")
     parser.add_argument("--runs", type=int, default=20, help="runs of the places, or of those that wait")
     parser.add_argument("--everything", type=int, default=3, help="runs of everything, where no place is named")
-    parser.add_argument("--first", type=int, default=0, help="number of the first run; each number has orders of its own")
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first run; each number has orders of its own"
+    )
     parser.add_argument("--loops", type=int, default=1, help="busy loops beside them")
     parser.add_argument("--workers", type=int, default=2, help="of pytest")
     parser.add_argument("--done", type=Path, default=ROOT / "results" / "busy_runs.jsonl", help="what has ended")
