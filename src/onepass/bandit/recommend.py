@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from onepass.bandit.decision import Recommendation
+from onepass.exploration.randomness import generator_of_seed
 from onepass.exploration.sampling import top_k
 from onepass.foundation import check
 from onepass.foundation.check import quote
@@ -28,7 +29,7 @@ def recommend_top_k(
     collections of names.
     """
     left_out = None if exclude is None else exclusions(exclude, users)
-    k, order = min(check.integer("k", k, 1), len(names)), np.random.default_rng(seed).permutation(len(names))
+    k, order = min(check.integer("k", k, 1), len(names)), generator_of_seed(seed).permutation(len(names))
     places = {name: place for place, name in enumerate(names)} if left_out is not None else {}
     step, out = max(1, BLOCK // len(names)), Recommendation([], [])
     for start in range(0, users, step):
